@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What bindgen reads, and what layout.c is compiled against. */
+
+#include <linux/bpf.h>
+#include <linux/bpf_trace.h>
+#include <linux/cpu_rmap.h>
+#include <linux/cpumask.h>
+#include <linux/dim.h>
+#include <linux/dma-mapping.h>
+#include <linux/dynamic_queue_limits.h>
+#include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/filter.h>
+#include <linux/if_vlan.h>
+#include <linux/interrupt.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/irq.h>
+#include <linux/msi.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <linux/rtnetlink.h>
+#include <linux/skbuff.h>
+#include <linux/tcp.h>
+#include <linux/timer.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/udp.h>
+#include <linux/workqueue.h>
+#include <net/netdev_lock.h>
+#include <net/netdev_queues.h>
+#include <net/netdev_rx_queue.h>
+#include <net/page_pool/helpers.h>
+#include <net/page_pool/types.h>
+#include <net/rps.h>
+#include <net/xdp.h>
+
+#include "../helpers.h"
