@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Settings that make a model behave in a legal but unusual way, or fail on purpose.
+//!
+//! Set at start with `--set key=value` and later on the control socket.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{json, Value};
+
+/// How a command of the driver fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Answered with an error status.
+    Error,
+    /// Never answered.
+    Nothing,
+    /// Answered with success and wrong contents.
+    Wrong,
+    /// Answered with fewer bytes than the answer has.
+    Short,
+}
+
+impl Fault {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "error" => Self::Error,
+            "nothing" => Self::Nothing,
+            "wrong" => Self::Wrong,
+            "short" => Self::Short,
+            other => {
+                return Err(format!(
+                    "unknown fault \"{other}\": use error, nothing, wrong or short"
+                ))
+            }
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Nothing => "nothing",
+            Self::Wrong => "wrong",
+            Self::Short => "short",
+        }
+    }
+}
+
+/// The settings of one model process.
+#[derive(Default)]
+pub struct Knobs {
+    /// `complete_inside_doorbell=true`: work is completed before the doorbell write returns. Only meaningful
+    /// where the client does not post writes (QEMU: `x-no-posted-writes=on`).
+    pub complete_inside_doorbell: bool,
+    /// `completion_delay_us=N`: a completion is reported this long after the work was done.
+    pub completion_delay: Duration,
+    /// `msix_vectors=N`: number of MSI-X vectors offered; only at start.
+    pub msix_vectors: Option<u16>,
+    /// `drop_completions=N`: the next N completions are lost.
+    drop_completions: u64,
+    /// `die_at=N`: the process ends at the Nth register write from now.
+    die_at: Option<u64>,
+    /// `fail_command=N[:fault]`: the Nth command from now fails.
+    fail_command: Option<(u64, Fault)>,
+    /// `fail_opcode=OPCODE[:fault]`: every command of this opcode fails; an empty value ends it.
+    fail_opcode: Option<(u64, Fault)>,
+    declared: &'static [&'static str],
+    own: BTreeMap<&'static str, String>,
+}
+
+impl Knobs {
+    /// Knobs at their defaults; `own` are the names that only the model has.
+    pub fn new(own: &'static [&'static str]) -> Self {
+        Self {
+            declared: own,
+            ..Self::default()
+        }
+    }
+
+    /// Sets one knob from its text form.
+    ///
+    /// # Errors
+    /// A sentence that says which values the knob takes.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "complete_inside_doorbell" => self.complete_inside_doorbell = boolean(key, value)?,
+            "completion_delay_us" => {
+                self.completion_delay = Duration::from_micros(number(key, value)?)
+            }
+            "msix_vectors" => {
+                let vectors = u16::try_from(number(key, value)?)
+                    .ok()
+                    .filter(|n| (1..=2048).contains(n));
+                self.msix_vectors = Some(vectors.ok_or("msix_vectors takes 1 to 2048")?);
+            }
+            "drop_completions" => self.drop_completions = number(key, value)?,
+            "die_at" => self.die_at = optional(value, |v| number(key, v))?,
+            "fail_command" => self.fail_command = optional(value, |v| fault(key, v))?,
+            "fail_opcode" => self.fail_opcode = optional(value, |v| fault(key, v))?,
+            _ => {
+                let Some(name) = self.declared.iter().find(|name| **name == key) else {
+                    return Err(format!(
+                        "no knob \"{key}\"; this model has: {}",
+                        self.names().join(", ")
+                    ));
+                };
+                self.own.insert(name, value.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the next completion is to be lost; counts down.
+    pub fn drop_completion(&mut self) -> bool {
+        let drop = self.drop_completions > 0;
+        self.drop_completions = self.drop_completions.saturating_sub(1);
+        drop
+    }
+
+    /// How the command that just came in has to fail, if it has to; call once per command.
+    pub fn command_fault(&mut self, opcode: u64) -> Option<Fault> {
+        if let Some((left, fault)) = &mut self.fail_command {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                let fault = *fault;
+                self.fail_command = None;
+                return Some(fault);
+            }
+        }
+        self.fail_opcode
+            .filter(|(failing, _)| *failing == opcode)
+            .map(|(_, fault)| fault)
+    }
+
+    /// Whether the process has to end now; called for each register write.
+    pub(crate) fn dies(&mut self) -> bool {
+        match &mut self.die_at {
+            Some(left) => {
+                *left = left.saturating_sub(1);
+                *left == 0
+            }
+            None => false,
+        }
+    }
+
+    /// The value of one of the model's own knobs, as a number (decimal or 0x...).
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.own
+            .get(name)
+            .and_then(|value| number(name, value).ok())
+    }
+
+    /// The value of one of the model's own knobs, as it was given.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.own.get(name).map(String::as_str)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let common = [
+            "complete_inside_doorbell",
+            "completion_delay_us",
+            "die_at",
+            "drop_completions",
+            "fail_command",
+            "fail_opcode",
+            "msix_vectors",
+        ];
+        common
+            .into_iter()
+            .chain(self.declared.iter().copied())
+            .collect()
+    }
+
+    /// All knobs and their values.
+    pub fn json(&self) -> Value {
+        let failing = |setting: Option<(u64, Fault)>| {
+            setting.map(|(n, fault)| format!("{n}:{}", fault.name()))
+        };
+        let mut all = json!({
+            "complete_inside_doorbell": self.complete_inside_doorbell,
+            "completion_delay_us": self.completion_delay.as_micros() as u64,
+            "die_at": self.die_at,
+            "drop_completions": self.drop_completions,
+            "fail_command": failing(self.fail_command),
+            "fail_opcode": failing(self.fail_opcode),
+            "msix_vectors": self.msix_vectors,
+        });
+        for name in self.declared {
+            all[*name] = json!(self.own.get(name));
+        }
+        all
+    }
+}
+
+fn optional<T>(
+    value: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    parse(value).map(Some)
+}
+
+fn number(key: &str, value: &str) -> Result<u64, String> {
+    let parsed = match value.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => value.parse(),
+    };
+    parsed.map_err(|_| format!("{key} takes a number (decimal or 0x...), not \"{value}\""))
+}
+
+fn boolean(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "1" | "on" => Ok(true),
+        "false" | "0" | "off" => Ok(false),
+        _ => Err(format!("{key} takes true or false, not \"{value}\"")),
+    }
+}
+
+fn fault(key: &str, value: &str) -> Result<(u64, Fault), String> {
+    let (n, fault) = value.split_once(':').unwrap_or((value, "error"));
+    Ok((number(key, n)?, Fault::parse(fault)?))
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The seam between one NIC model and the common parts.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::{dma::GuestDma, knobs::Knobs, msix::MsiX, report::Report, report::Rule, wire::Wire};
+
+/// One memory BAR of the function.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// BAR number, 0-5. A 64-bit BAR also takes the next number.
+    pub index: u8,
+    /// Size in bytes, a power of two, at least 4096.
+    pub size: u64,
+    /// Whether the BAR is 64 bits wide (and then prefetchable).
+    pub is_64bit: bool,
+}
+
+/// What the PCI function says it is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// PCI vendor id.
+    pub vendor: u16,
+    /// PCI device id.
+    pub device: u16,
+    /// PCI subsystem vendor id.
+    pub subsystem_vendor: u16,
+    /// PCI subsystem id.
+    pub subsystem: u16,
+    /// Class code, 24 bits: 0x020000 is an Ethernet controller.
+    pub class: u32,
+    /// Revision id.
+    pub revision: u8,
+    /// The BARs whose accesses reach [`Model::read`] and [`Model::write`].
+    pub bars: Vec<Bar>,
+    /// Number of MSI-X vectors; the knob `msix_vectors` lowers it.
+    pub msix_vectors: u16,
+    /// BAR that holds the MSI-X table and PBA, and nothing else. Not one of `bars`.
+    pub msix_bar: u8,
+}
+
+/// What the model can reach: guest memory, interrupts, wires, report and knobs.
+pub struct Bus {
+    /// Guest memory.
+    pub dma: GuestDma,
+    /// Interrupts.
+    pub irq: MsiX,
+    /// One wire per port.
+    pub wires: Vec<Wire>,
+    /// Counters and violations.
+    pub report: Report,
+    /// Settings that change behaviour, for tests.
+    pub knobs: Knobs,
+}
+
+/// One NIC. All calls come from the one thread of the event loop and must not block.
+pub trait Model {
+    /// What the PCI function says it is; asked once, before the client connects.
+    fn identity(&self) -> Identity;
+
+    /// All violation rules of this model, beside the common ones.
+    fn rules(&self) -> &'static [&'static Rule] {
+        &[]
+    }
+
+    /// Names of the knobs that only this model has; see [`Knobs::number`] and [`Knobs::text`].
+    fn knobs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// MMIO read of `len` (1, 2, 4 or 8) bytes, naturally aligned and inside the BAR.
+    fn read(&mut self, bus: &mut Bus, bar: u8, offset: u64, len: usize) -> u64;
+
+    /// MMIO write of `len` (1, 2, 4 or 8) bytes, naturally aligned and inside the BAR.
+    fn write(&mut self, bus: &mut Bus, bar: u8, offset: u64, len: usize, value: u64);
+
+    /// A frame (without FCS) came in from the wire of `port`.
+    fn frame(&mut self, bus: &mut Bus, port: usize, frame: &[u8]);
+
+    /// Deferred work; runs after each batch of messages and frames, and when the deadline that it
+    /// returned has come. Returns the next deadline.
+    fn tick(&mut self, bus: &mut Bus, now: Instant) -> Option<Instant>;
+
+    /// PCI reset (FLR or reset of the machine): back to the state of power-on.
+    fn reset(&mut self, bus: &mut Bus);
+
+    /// The cable of `port` was plugged in or pulled out; the wire itself already knows.
+    fn link(&mut self, bus: &mut Bus, port: usize, up: bool);
+
+    /// A command on the control socket that only this model knows.
+    ///
+    /// # Errors
+    /// A sentence for the user who sent the command.
+    fn control(&mut self, bus: &mut Bus, command: &str, args: &Value) -> Result<Value, String>;
+}
