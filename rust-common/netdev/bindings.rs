@@ -26,6 +26,17 @@
     clippy::undocumented_unsafe_blocks
 )]
 
+use kernel::ffi;
+use pin_init::{
+    MaybeZeroable,
+    Zeroable, //
+};
+
+pub use kernel::bindings::*;
+
+// SAFETY: `__BindgenBitfieldUnit<Storage>` is a newtype around `Storage`.
+unsafe impl<Storage> Zeroable for __BindgenBitfieldUnit<Storage> where Storage: Zeroable {}
+
 include!(concat!(
     env!("RING_COMMON_OBJ"),
     "/netdev/bindings/generated.rs"
