@@ -51,10 +51,13 @@ check_space() {
 # sources are written.
 find_mirror() {
     [[ -z ${MIRROR-} ]] || return 0
-    local uri
+    local uri targets
+    # shellcheck disable=SC2016 # apt expands these
+    targets=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages')
     while read -r uri; do
+        uri=${uri%/}
         case $uri in
-        mirror+file:*) uri=$(grep -m1 -oE '^https?://[^[:space:]]+' "/${uri#mirror+file:*/}") ;;
+        mirror+file:*) uri=$(grep -m1 -oE '^https?://[^[:space:]]+' "/${uri#mirror+file:*/}") || continue ;;
         esac
         case $uri in
         http://* | https://*)
@@ -62,9 +65,7 @@ find_mirror() {
             return
             ;;
         esac
-    # shellcheck disable=SC2016 # apt expands these
-    done < <(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-        awk '$2 ~ /^(bookworm|trixie|oldstable|stable)$/ && $3 == "main" { print $1 }')
+    done < <(awk '$2 ~ /^(bookworm|trixie|oldstable|stable)$/ && $3 == "main" { print $1 }' <<<"$targets")
     die "finds no Debian mirror in this machine's apt sources, name one with MIRROR="
 }
 

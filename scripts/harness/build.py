@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Builds what the guests run and what serves them, into the cache folder."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+from .common import REPOSITORY, Failure, Settings, processors
+
+SELFTESTS = REPOSITORY / "tools/selftests"
+MODPROBE_CONFIGURATION = REPOSITORY / "scripts/modprobe.d/ring-nics.conf"
+
+
+def run(log: pathlib.Path, *command, timeout=1800, **environment):
+    """Runs a build step with its output in `log`; a failure shows the end of it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "wb") as output:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | environment,
+            timeout=timeout,
+            check=False,
+        )
+    if done.returncode:
+        tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-30:])
+        raise Failure(f"{' '.join(command)} failed:\n{tail}")
+
+
+def cargo(settings: Settings, log, folder, *command):
+    """Runs cargo in a folder of the repository; its outputs stay out of the repository."""
+    subcommand, *arguments = command
+    manifest = REPOSITORY / folder / "Cargo.toml"
+    target = settings.cache / "target" / pathlib.Path(folder).name
+    run(
+        log,
+        *("cargo", subcommand, "--locked", "--manifest-path", str(manifest), *arguments),
+        CARGO_TARGET_DIR=str(target),
+    )
+
+
+def make(settings: Settings, log, *targets):
+    """Runs the modules' make for the kernel under test."""
+    run(
+        log,
+        *("make", "-C", str(REPOSITORY), f"-j{processors()}", f"KDIR={settings.build_tree}"),
+        f"MO={settings.modules}",
+        *targets,
+    )
+
+
+def build_models(settings: Settings, log):
+    cargo(settings, log, "tools/models", "build", "--release")
+
+
+def build_modules(settings: Settings, log):
+    make(settings, log, "modules")
+
+
+def build_payload(settings: Settings, log, with_modules: bool):
+    """Makes the guest's disk of our own things: modules with the indexes that modprobe wants, and
+    the programs of tools/selftests. Returns its path; unchanged contents are not made again."""
+    work = settings.kernel / "payload"
+    shutil.rmtree(work, ignore_errors=True)
+    modules = pathlib.Path("usr/lib/modules", settings.release)
+    tree = work / "tree"
+    (tree / modules).mkdir(parents=True)
+    shutil.copytree(SELFTESTS, tree / "opt/ring-nics")
+    (tree / "usr/lib/modprobe.d").mkdir()
+    shutil.copy(MODPROBE_CONFIGURATION, tree / "usr/lib/modprobe.d")
+    if with_modules:
+        install = (f"INSTALL_MOD_PATH={tree}/usr", "INSTALL_MOD_STRIP=1", "DEPMOD=true")
+        make(settings, log, "modules_install", *install)
+
+    image = settings.kernel / f"payload-{content_hash(tree)}.squashfs"
+    if image.exists():
+        return image
+    for old in settings.kernel.glob("payload-*.squashfs"):
+        old.unlink()
+    index = work / "index"
+    run(log, "cp", "--archive", "--link", str(settings.kernel / "modules"), str(index))
+    run(log, "cp", "--archive", f"{tree}/{modules}/.", str(index / modules))
+    run(log, "depmod", "--basedir", str(index), settings.release)
+    for file in (index / modules).glob("modules.*"):
+        shutil.copy(file, tree / modules)
+    part = image.with_suffix(".part")
+    run(log, "mksquashfs", str(tree), str(part), "-noappend", "-no-progress", "-comp", "lz4")
+    part.rename(image)
+    shutil.rmtree(work)
+    return image
+
+
+def content_hash(tree: pathlib.Path):
+    digest = hashlib.sha256()
+    for file in sorted(tree.rglob("*")):
+        if file.is_file() and not file.is_symlink():
+            digest.update(f"{file.relative_to(tree)} {file.stat().st_mode}\n".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reviewed lists, and the check of the kernel's log against one of them."""
+
+import re
+
+from .common import REPOSITORY, Failure
+
+KERNEL_LOG = REPOSITORY / "scripts/reviewed/kernel-log"
+SKIPS = REPOSITORY / "scripts/reviewed/skips"
+
+# A line at level warning or above needs an entry in the list; so does any line with one of these.
+ALARMS = re.compile(
+    r"BUG|WARNING|Oops|Call Trace|KFENCE|KASAN|UBSAN|lockdep|stall|hung|soft lockup|panicked"
+    r"|use-after-free|refcount_t|page_pool_release_retry|DMAR: .*fault|unregister_netdevice"
+)
+LEVEL_WARNING = 4
+
+
+def reviewed(path):
+    """The entries of a reviewed list: (pattern, reason). The reason stands above the pattern."""
+    entries, reason = [], []
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            reason.append(line.lstrip("# "))
+        elif line.strip():
+            entries.append((re.compile(line.strip()), " ".join(reason)))
+        else:
+            reason = []
+    return entries
+
+
+class KernelLog:
+    """Reads what the guest's kernel logged since the last look."""
+
+    def __init__(self, guest):
+        self._guest = guest
+        self._allowed = reviewed(KERNEL_LOG)
+        self._seen = 0
+        # Lines that the list allows and that did appear, for the summary.
+        self.excused = []
+
+    def new_lines(self):
+        lines = self._guest.run("dmesg --raw", timeout=30).stdout.splitlines()
+        fresh = lines[self._seen :]
+        self._seen = len(lines)
+        return fresh
+
+    def check(self):
+        bad = []
+        for line in self.new_lines():
+            prefix = re.match(r"<(\d+)>", line)
+            level = int(prefix[1]) & 7 if prefix else LEVEL_WARNING
+            if level > LEVEL_WARNING and not ALARMS.search(line):
+                continue
+            text = re.sub(r"^<\d+>(\[ *[\d.]+\] )?", "", line)
+            if any(pattern.search(text) for pattern, _ in self._allowed):
+                self.excused.append(text)
+            else:
+                bad.append(text)
+        if bad:
+            raise Failure("the kernel logged:\n" + "\n".join(bad[:40]))

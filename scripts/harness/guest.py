@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest: QEMU with the stock kernel, and the agent in it that runs commands."""
+
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from .common import Failure, Settings
+
+READY_TIMEOUT = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Boot:
+    """What a guest is booted with. Tests with an equal boot share a guest."""
+
+    cpus: int = 2
+    max_cpus: int = 0
+    memory_mib: int = 1024
+    # Put the NIC behind an IOMMU that translates, each mapping on its own.
+    iommu_strict: bool = False
+    # Copy each DMA through the bounce buffers of swiotlb.
+    swiotlb_force: bool = False
+    # False: the guest waits for the model to take each register write.
+    posted_writes: bool = True
+    ports: int = 1
+    # Knobs of the model, as pairs.
+    knobs: tuple = ()
+
+    @property
+    def name(self):
+        parts = [f"{self.cpus}cpu"]
+        if self.max_cpus:
+            parts.append(f"max{self.max_cpus}")
+        if self.iommu_strict:
+            parts.append("iommu")
+        if self.swiotlb_force:
+            parts.append("swiotlb")
+        if not self.posted_writes:
+            parts.append("sync")
+        if self.ports != 1:
+            parts.append(f"{self.ports}ports")
+        parts += [f"{key}={value}" for key, value in self.knobs]
+        return "-".join(parts)
+
+    def kernel_arguments(self):
+        arguments = [
+            "console=ttyS0",
+            "quiet",
+            "panic=-1",
+            "oops=panic",
+            "tsc=reliable",
+            # A free oracle for use after free: one guarded allocation per millisecond.
+            "kfence.sample_interval=1",
+        ]
+        if self.iommu_strict:
+            arguments += ["intel_iommu=on", "iommu.strict=1"]
+        if self.swiotlb_force:
+            arguments += ["swiotlb=force"]
+        return arguments
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """How a command in the guest ended; rc is None when it outlived its timeout."""
+
+    command: str
+    rc: int
+    stdout: str
+    stderr: str
+
+    def check(self):
+        if self.rc != 0:
+            how = "timed out" if self.rc is None else f"ended with {self.rc}"
+            output = (self.stdout + self.stderr).strip()
+            raise Failure(f"in the guest, {self.command!r} {how}: {output[-2000:]}")
+        return self
+
+
+class Guest:
+    """Runs from construction to close(). `sockets` are those of the models it has as devices."""
+
+    def __init__(self, settings: Settings, boot: Boot, folder: pathlib.Path, payload, sockets):
+        self.boot = boot
+        self.folder = folder
+        self.console = folder / "console.txt"
+        self._agent_path = folder / "agent.sock"
+        self._pending = {}
+        self._ids = iter(range(1, 1 << 62))
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._socket = None
+        command = self._command(settings, payload, sockets)
+        (folder / "qemu.txt").write_text(" ".join(command) + "\n")
+        with open(folder / "qemu.log", "wb") as log:
+            self._qemu = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _command(self, settings, payload, sockets):
+        boot = self.boot
+        kernel = settings.kernel
+        smp = str(boot.cpus) + (f",maxcpus={boot.max_cpus}" if boot.max_cpus else "")
+        command = [
+            settings.qemu,
+            *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+            *("-machine", "q35,memory-backend=mem"),
+            *settings.accelerator,
+            *("-smp", smp, "-m", f"{boot.memory_mib}M"),
+            *("-object", f"memory-backend-memfd,id=mem,size={boot.memory_mib}M,share=on"),
+            *("-kernel", str(kernel / settings.image), "-initrd", str(kernel / "initrd")),
+            *("-append", " ".join(boot.kernel_arguments())),
+            *("-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console"),
+            *("-chardev", f"socket,id=agent,path={self._agent_path},server=on,wait=off"),
+            *("-device", "virtio-serial-pci"),
+            *("-device", "virtserialport,chardev=agent,name=agent"),
+        ]
+        disks = (settings.cache / "guest/root.squashfs", kernel / "modules.squashfs", payload)
+        for number, disk in enumerate(disks):
+            command += [
+                "-drive",
+                f"if=none,id=disk{number},file={disk},format=raw,readonly=on",
+                "-device",
+                f"virtio-blk-pci,drive=disk{number}",
+            ]
+        if boot.iommu_strict:
+            command += ["-device", "intel-iommu,intremap=off,caching-mode=on"]
+        for path in sockets:
+            device = {"driver": "vfio-user-pci", "socket": {"type": "unix", "path": str(path)}}
+            if not boot.posted_writes:
+                device["x-no-posted-writes"] = True
+            command += ["-device", json.dumps(device)]
+        return command
+
+    def _connect(self):
+        deadline = time.monotonic() + READY_TIMEOUT
+        while self._socket is None:
+            self._expect_alive(deadline)
+            try:
+                candidate = socket.socket(socket.AF_UNIX)
+                candidate.connect(str(self._agent_path))
+                self._socket = candidate
+            except OSError:
+                candidate.close()
+                time.sleep(0.05)
+        threading.Thread(target=self._read, daemon=True).start()
+        while not self._ready.wait(0.2):
+            self._expect_alive(deadline)
+
+    def _expect_alive(self, deadline):
+        if self._qemu.poll() is not None:
+            raise Failure(f"the guest ended while it booted; {self._last_words()}")
+        if time.monotonic() > deadline:
+            raise Failure(f"the guest was not ready in {READY_TIMEOUT} s; {self._last_words()}")
+
+    def _last_words(self):
+        texts = []
+        for name in ("qemu.log", "console.txt"):
+            path = self.folder / name
+            if path.exists():
+                texts += path.read_text(errors="replace").strip().splitlines()[-8:]
+        return "last lines: " + " | ".join(texts) if texts else "it said nothing"
+
+    def _read(self):
+        """Delivers the agent's answers until the guest is gone."""
+        try:
+            with self._socket.makefile("rb") as lines:
+                for line in lines:
+                    answer = json.loads(line)
+                    number = answer.pop("id")
+                    if number == 0:
+                        self._ready.set()
+                        continue
+                    with self._lock:
+                        future = self._pending.pop(number)
+                    future.set_result(answer)
+        except (OSError, ValueError):
+            pass
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        for future in pending.values():
+            future.set_exception(Failure(f"the guest went away; {self._last_words()}"))
+
+    def start(self, command, timeout=60, text=""):
+        """Starts a command; the future has its Result."""
+        number = next(self._ids)
+        inner = concurrent.futures.Future()
+        outer = concurrent.futures.Future()
+
+        def done(future):
+            if future.exception():
+                outer.set_exception(future.exception())
+            else:
+                outer.set_result(Result(command=command, **future.result()))
+
+        inner.add_done_callback(done)
+        request = {"id": number, "command": command, "timeout": timeout, "input": text}
+        with self._lock:
+            self._pending[number] = inner
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise Failure(f"the guest went away; {self._last_words()}") from error
+        return outer
+
+    def run(self, command, timeout=60, check=True, text=""):
+        """Runs a command to its end and returns its Result; fails if it does, unless told not to."""
+        try:
+            # The agent keeps the time; more than a little longer means that the guest hangs.
+            result = self.start(command, timeout, text).result(timeout + 60)
+        except concurrent.futures.TimeoutError:
+            raise Failure(f"the guest does not answer; {self._last_words()}") from None
+        return result.check() if check else result
+
+    def output(self, command, timeout=60):
+        """What a command printed, without white space around it."""
+        return self.run(command, timeout).stdout.strip()
+
+    def alive(self):
+        return self._qemu.poll() is None
+
+    def close(self):
+        """Ends the guest at once."""
+        if self._socket:
+            self._socket.close()
+        if self._qemu.poll() is None:
+            os.kill(self._qemu.pid, signal.SIGKILL)
+        self._qemu.wait()

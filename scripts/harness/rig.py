@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A rig: one guest, the model of one NIC in it, and the peers on the wires of its ports."""
+
+import json
+import pathlib
+import time
+
+from . import wire
+from .checks import KernelLog
+from .common import Driver, Failure, Settings, expect
+from .guest import Boot, Guest
+from .model import Model
+
+UP_TIMEOUT = 20
+MTU = 1500
+
+
+class Rig:
+    """Runs from construction to close(). The driver is loaded and the ports are up only after
+    ensure_up()."""
+
+    def __init__(self, settings: Settings, driver: Driver, boot: Boot, folder: pathlib.Path, payload):
+        self.settings = settings
+        self.driver = driver
+        self.folder = folder
+        self.payload = payload
+        folder.mkdir(parents=True, exist_ok=True)
+        self.peers, self.model, self.guest = [], None, None
+        try:
+            self.peers = [wire.Peer(port) for port in range(boot.ports)]
+            program = settings.models / driver.model
+            self.model = Model(program, folder, [peer.wire for peer in self.peers], dict(boot.knobs))
+            self.guest = Guest(settings, boot, folder, payload, [self.model.socket])
+            self.log = KernelLog(self.guest)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def peer(self):
+        return self.peers[0]
+
+    @property
+    def queues(self):
+        """Queues that the driver uses when nobody asked for a number."""
+        return self.guest.boot.cpus
+
+    # The driver
+
+    def loaded(self):
+        return self.guest.run(f"test -d /sys/module/{self.driver.module}", check=False).rc == 0
+
+    def load(self):
+        self.guest.run(f"modprobe {self.driver.module}", timeout=60)
+
+    def unload(self):
+        self.guest.run(f"modprobe -r {self.driver.module}", timeout=60)
+
+    def interfaces(self):
+        """Network interfaces of the NIC, in the order of its ports."""
+        return self.guest.output(
+            "for i in /sys/class/net/*; do [ -e $i/device ] && basename $i; done; true"
+        ).split()
+
+    @property
+    def interface(self):
+        names = self.interfaces()
+        expect(names, f"the driver {self.driver.module} made no network interface")
+        return names[0]
+
+    def bring_up(self, mtu=MTU):
+        """Gives every port its addresses and waits until it reaches its peer."""
+        names = self.interfaces()
+        expect(
+            len(names) == len(self.peers),
+            f"{len(self.peers)} ports, but the interfaces are {names or 'none'}",
+        )
+        for name, peer in zip(names, self.peers):
+            peer.set_mtu(mtu)
+            self.guest.run(
+                f"sysctl -q net.ipv6.conf.{name}.accept_dad=0 net.ipv6.conf.{name}.accept_ra=0;"
+                f"ip link set {name} mtu {mtu} up && ip address flush dev {name} &&"
+                f"ip address add {peer.guest_v4}/24 dev {name} &&"
+                f"ip address add {peer.guest_v6}/64 dev {name} nodad"
+            )
+        for name, peer in zip(names, self.peers):
+            self.wait_for_peer(name, peer)
+
+    def wait_for_peer(self, name, peer):
+        deadline = time.monotonic() + UP_TIMEOUT
+        while True:
+            ping = self.guest.run(f"ping -c 1 -W 1 -I {name} {peer.v4}", check=False)
+            if ping.rc == 0:
+                return
+            if time.monotonic() > deadline:
+                state = self.guest.output(f"ip -s link show dev {name}")
+                raise Failure(f"no answer from the peer in {UP_TIMEOUT} s after up:\n{state}")
+
+    def ensure_up(self):
+        """Loads the driver and brings the ports up unless they are."""
+        if not self.loaded():
+            self.load()
+        names = self.interfaces()
+        state = self.guest.output("ip -4 -o address show up scope global")
+        if any(f"{peer.guest_v4}/" not in state for peer in self.peers) or not names:
+            self.bring_up()
+
+    # What it did
+
+    def ethtool(self, flag, name=None):
+        """ethtool's JSON for one interface."""
+        answer = self.guest.output(f"ethtool --json {flag} {name or self.interface}")
+        return json.loads(answer)[0]
+
+    def statistics(self, name=None):
+        """The driver's own counters: ethtool -S."""
+        lines = self.guest.output(f"ethtool -S {name or self.interface}").splitlines()[1:]
+        pairs = (line.rsplit(":", 1) for line in lines if ":" in line)
+        return {key.strip(): int(value) for key, value in pairs}
+
+    def links(self, name=None):
+        """What `ip -s` says of one interface."""
+        return json.loads(self.guest.output(f"ip -s -j link show dev {name or self.interface}"))[0]
+
+    def check(self):
+        """The checks after every test: a clean kernel log, and no rule of the hardware broken."""
+        violations = self.model.violations()
+        expect(
+            not violations,
+            "the model saw violations: "
+            + "; ".join(f"{v['rule']} x{v['count']} at {v['where']}" for v in violations),
+        )
+        self.log.check()
+
+    def save(self):
+        """Keeps what explains a failure; each piece that can still be had."""
+        steps = {
+            "dmesg.txt": lambda: self.guest.output("dmesg"),
+            "statistics.txt": lambda: self.guest.output(
+                "ip -s link; for i in /sys/class/net/*/device; do i=$(basename ${i%/device});"
+                " ethtool -S $i; ethtool -l $i; ethtool -k $i; done",
+            ),
+            "report.json": lambda: json.dumps(self.model.report(), indent=1),
+        }
+        for name, produce in steps.items():
+            try:
+                (self.folder / name).write_text(produce() + "\n")
+            except (Failure, AttributeError):
+                pass
+
+    def close(self):
+        if self.guest:
+            self.guest.close()
+        if self.model:
+            self.model.close()
+        for peer in self.peers:
+            peer.close()

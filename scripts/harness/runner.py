@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Finds, orders and runs the tests, and tells how they went."""
+
+import contextlib
+import dataclasses
+import fnmatch
+import pathlib
+import signal
+import sys
+import threading
+import time
+import traceback
+
+from . import build, wire
+from .checks import SKIPS, reviewed
+from .common import DRIVERS, Driver, Failure, Settings, Skip
+from .guest import Boot
+from .rig import Rig
+
+TIMEOUT = 180
+BOTH = tuple(DRIVERS)
+OURS = tuple(name for name, driver in DRIVERS.items() if driver.ours)
+
+
+@dataclasses.dataclass
+class Test:
+    """One test of one driver in one kind of guest, or one test of the host (no driver)."""
+
+    name: str
+    function: object
+    driver: Driver = None
+    boot: Boot = None
+    long: bool = False
+    timeout: int = TIMEOUT
+
+    @property
+    def group(self):
+        return (self.driver, self.boot)
+
+
+REGISTRY = []
+
+
+def host_test(timeout=TIMEOUT):
+    """Registers a test that takes (settings, log): no guest, output in the file log."""
+
+    def register(function):
+        REGISTRY.append(Test(f"host.{function.__name__}", function, timeout=timeout))
+        return function
+
+    return register
+
+
+def test(drivers=BOTH, boots=(Boot(),), long=False, timeout=TIMEOUT):
+    """Registers a test that takes a Rig, once per driver and boot."""
+
+    def register(function):
+        for boot in boots:
+            for name in drivers:
+                full = f"{name}.{boot.name}.{function.__name__}"
+                REGISTRY.append(Test(full, function, DRIVERS[name], boot, long, timeout))
+        return function
+
+    return register
+
+
+def select(only, driver, long):
+    """The tests to run, those that share a guest next to each other."""
+    chosen = [
+        test
+        for test in REGISTRY
+        if (not only or any(fnmatch.fnmatch(test.name, f"*{pattern}*") for pattern in only))
+        and (not driver or test.driver is None or test.driver.name == driver)
+        and (long or not test.long)
+    ]
+    groups = {}
+    for test in chosen:
+        groups.setdefault(test.group, []).append(test)
+    order = {driver: number for number, driver in enumerate([None, *DRIVERS.values()])}
+    return [test for key in sorted(groups, key=lambda key: order[key[0]]) for test in groups[key]]
+
+
+class Ticker:
+    """Shows on a terminal what runs, and for how long."""
+
+    def __init__(self, label):
+        self._label, self._start = label, time.monotonic()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        if sys.stdout.isatty():
+            self._thread.start()
+
+    def _show(self):
+        while not self._done.wait(0.5):
+            seconds = int(time.monotonic() - self._start)
+            print(f"\r\033[K{self._label}  {seconds // 60}:{seconds % 60:02}", end="", flush=True)
+
+    def stop(self):
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            print("\r\033[K", end="")
+        return time.monotonic() - self._start
+
+
+@contextlib.contextmanager
+def time_limit(seconds):
+    """Fails what runs within when it takes longer. Main thread only."""
+
+    def expired(_signal, _frame):
+        raise Failure(f"not done in {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+class Runner:
+    def __init__(self, settings: Settings, results: pathlib.Path, shown_results: str):
+        self.settings = settings
+        self.results = results
+        # The results folder as the user of the host machine finds it.
+        self.shown_results = shown_results
+        self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+        self.excused = {}
+        self._number = 0
+        self._skips = reviewed(SKIPS)
+        self._payload = None
+
+    def run(self, tests):
+        """Runs the tests and returns whether all went well."""
+        self._total = len(tests)
+        print(f"1..{self._total}", flush=True)
+        start = time.monotonic()
+        self._run_host([test for test in tests if test.driver is None])
+        guests = [test for test in tests if test.driver is not None]
+        if guests:
+            servers = wire.Servers()
+            try:
+                for group in dict.fromkeys(test.group for test in guests):
+                    self._run_group(group, [test for test in guests if test.group == group])
+            finally:
+                servers.close()
+        self._summary(time.monotonic() - start)
+        return self.counts["failed"] == 0
+
+    def _run_host(self, tests):
+        for test in tests:
+            folder = self.results / test.name
+            self._run_one(test, folder, lambda: test.function(self.settings, folder / "log.txt"))
+
+    def _run_group(self, group, tests):
+        """Runs tests that share a guest. A failed test takes its guest with it."""
+        driver, boot = group
+        rig = None
+        serial = 0
+        for test in tests:
+
+            def body():
+                nonlocal rig, serial
+                if rig is None:
+                    serial += 1
+                    folder = self.results / f"{driver.name}.{boot.name}.{serial}"
+                    rig = Rig(self.settings, driver, boot, folder, self.payload())
+                test.function(rig)
+                rig.check()
+
+            folder = self.results / f"{driver.name}.{boot.name}.{max(serial, 1)}"
+            if not self._run_one(test, folder, body) and rig:
+                rig.save()
+                self._close(rig)
+                rig = None
+        if rig:
+            self._close(rig)
+
+    def _close(self, rig):
+        for line in rig.log.excused:
+            self.excused[line] = self.excused.get(line, 0) + 1
+        rig.close()
+
+    def payload(self):
+        if self._payload is None:
+            log = self.results / "payload.txt"
+            modules = (self.settings.modules / "ring_common.ko").exists()
+            self._payload = build.build_payload(self.settings, log, modules)
+        return self._payload
+
+    def _run_one(self, test, folder, body):
+        """Runs one test and prints its line; false if the guest must not be used again."""
+        self._number += 1
+        ticker = Ticker(f"[{self._number}/{self._total}] {test.name}")
+        folder.mkdir(parents=True, exist_ok=True)
+        verdict, why = "passed", ""
+        try:
+            with time_limit(test.timeout):
+                body()
+        except Skip as skip:
+            text = f"{test.name}: {skip}"
+            verdict = "skipped" if any(p.search(text) for p, _ in self._skips) else "failed"
+            why = f"skip: {skip}" if verdict == "skipped" else f"a skip not on the reviewed list: {skip}"
+        except Failure as failure:
+            verdict, why = "failed", str(failure)
+        except Exception:  # a test that cannot even run is a failed test
+            verdict, why = "failed", traceback.format_exc()
+        seconds = ticker.stop()
+        self.counts[verdict] += 1
+        word = "not ok" if verdict == "failed" else "ok"
+        note = " # SKIP" if verdict == "skipped" else ""
+        print(f"{word} {self._number} - {test.name}{note}  # {seconds:.1f} s")
+        if why:
+            print("\n".join(f"#   {line}" for line in why.splitlines()))
+        if verdict == "failed":
+            (folder / "failure.txt").write_text(f"{test.name}\n{why}\n")
+            print(f"#   artefacts: {self.shown_results}/{folder.name}")
+            print(f"#   again: sudo FLAVOUR={self.flavour} scripts/test --only '{test.name}'")
+        sys.stdout.flush()
+        return verdict != "failed"
+
+    @property
+    def flavour(self):
+        return self.settings.release.split("-", 1)[1]
+
+    def _summary(self, seconds):
+        print(f"# {self._number} tests in {seconds / 60:.1f} minutes, kernel {self.settings.release}")
+        if self.excused:
+            print("# kernel log lines that the reviewed list allows, and how many guests printed them:")
+            for line, count in sorted(self.excused.items()):
+                print(f"#   {count} x {line}")
+        counts = self.counts
+        print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The other end of a NIC's wire: a tap device in this harness's own network namespace, with this
+machine's network stack and servers of its own behind it, at native speed."""
+
+import pathlib
+import socket
+import struct
+import subprocess
+import time
+
+from .common import Failure
+
+ETH_P_ALL = 3
+SERVERS = (("iperf3", "--server"), ("netserver", "-D"))
+START_TIMEOUT = 10
+
+
+def run(*command, check=True, timeout=60, text=None):
+    """Runs a program on the peer's side and returns what it printed."""
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    if check and done.returncode:
+        raise Failure(f"on the peer, {' '.join(command)!r} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Peer:
+    """One tap device and the peer's address on it; the guest's is the next one."""
+
+    def __init__(self, port: int):
+        self.device = f"port{port}"
+        self.wire = f"tap:{self.device}"
+        self.v4, self.guest_v4 = f"10.77.{port}.1", f"10.77.{port}.2"
+        self.v6, self.guest_v6 = f"fd77:{port}::1", f"fd77:{port}::2"
+        run("ip", "tuntap", "add", "dev", self.device, "mode", "tap")
+        for key, value in (("accept_dad", 0), ("accept_ra", 0), ("router_solicitations", 0)):
+            self._sysctl(key, value)
+        run("ip", "link", "set", self.device, "up")
+        run("ip", "address", "add", f"{self.v4}/24", "dev", self.device)
+        run("ip", "address", "add", f"{self.v6}/64", "dev", self.device, "nodad")
+
+    def _sysctl(self, key, value):
+        path = pathlib.Path(f"/proc/sys/net/ipv6/conf/{self.device}/{key}")
+        path.write_text(str(value))
+
+    @property
+    def mac(self):
+        return pathlib.Path(f"/sys/class/net/{self.device}/address").read_text().strip()
+
+    def set_mtu(self, mtu):
+        run("ip", "link", "set", self.device, "mtu", str(mtu))
+
+    def neighbour(self, mac):
+        """Makes the guest known for good, so that no lookup disturbs what a test counts."""
+        for address in (self.guest_v4, self.guest_v6):
+            run("ip", "neighbour", "replace", address, "lladdr", mac, "dev", self.device)
+
+    def close(self):
+        run("ip", "link", "delete", self.device, check=False)
+
+
+class Servers:
+    """The servers that the guests' clients talk to; they listen on every port's address."""
+
+    def __init__(self):
+        self._processes = [
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            for command in SERVERS
+        ]
+        for port in (5201, 12865):
+            self._wait(port)
+
+    def _wait(self, port):
+        deadline = time.monotonic() + START_TIMEOUT
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise Failure(f"no server on port {port} of the peer: {error}") from error
+                time.sleep(0.05)
+
+    def close(self):
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+class Capture:
+    """Frames that a port sent on the wire, from construction to frames()."""
+
+    def __init__(self, peer: Peer, file: pathlib.Path, expression="", count=4000):
+        self.file = file
+        self._process = subprocess.Popen(
+            [
+                *("tcpdump", "--interface", peer.device, "--direction", "in", "--snapshot-length", "0"),
+                *("--immediate-mode", "-w", str(file), "-c", str(count), "-Z", "root", expression),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        line = self._process.stderr.readline()
+        if "listening on" not in line:
+            raise Failure(f"tcpdump did not start: {line.strip()}")
+
+    def frames(self):
+        """Ends the capture and returns its frames, each as bytes."""
+        # What is on its way through the socket gets a moment.
+        time.sleep(0.3)
+        self._process.terminate()
+        self._process.communicate(timeout=10)
+        return list(read_pcap(self.file))
+
+
+def read_pcap(file: pathlib.Path):
+    data = file.read_bytes()
+    offset = 24
+    while offset + 16 <= len(data):
+        _, _, length, _ = struct.unpack_from("<IIII", data, offset)
+        offset += 16
+        yield data[offset : offset + length]
+        offset += length
+
+
+def send_frames(peer: Peer, frames):
+    """Puts raw frames on the wire towards the guest."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as raw:
+        raw.bind((peer.device, 0))
+        for frame in frames:
+            raw.send(frame)
