@@ -7,6 +7,7 @@
 
 pub mod control;
 pub mod dma;
+pub mod function;
 pub mod knobs;
 pub mod model;
 pub mod msix;
@@ -15,9 +16,11 @@ pub mod pcap;
 pub mod pci;
 pub mod report;
 pub mod run;
+pub mod testing;
 pub mod wire;
 
 pub use dma::{DmaError, GuestDma};
+pub use function::Function;
 pub use knobs::{Fault, Knobs};
 pub use model::{Bar, Bus, Identity, Model};
 pub use msix::MsiX;

@@ -130,7 +130,7 @@ impl Config {
         self.set_writable(MSIX_CONTROL, &MSIX_ENABLE_AND_MASK.to_le_bytes());
         let bar = u32::from(identity.msix_bar);
         self.set(MSIX_TABLE, &bar.to_le_bytes());
-        self.set(MSIX_PBA, &(msix_size as u32 / 2 | bar).to_le_bytes());
+        self.set(MSIX_PBA, &((msix_size as u32 / 2) | bar).to_le_bytes());
 
         self.set(EXPRESS, &[EXPRESS_ID, 0]);
         self.set(EXPRESS + 2, &EXPRESS_CAPABILITIES.to_le_bytes());

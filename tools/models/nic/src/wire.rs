@@ -97,6 +97,22 @@ impl Wire {
         Self::new(report, port, Link::Null)
     }
 
+    /// Two ports of this process plugged into each other.
+    ///
+    /// # Errors
+    /// What making the sockets says.
+    pub fn pair(report: &Report, port: usize, other: usize) -> io::Result<(Self, Self)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        for socket in [&a, &b] {
+            sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER)?;
+        }
+        Ok((
+            Self::new(report, port, Link::Pair(a)),
+            Self::new(report, other, Link::Pair(b)),
+        ))
+    }
+
     /// Opens the wire or wires that `spec` names, for ports from `port` on:
     /// `tap:NAME`, `pair:PATH[,listen]`, `dgram:LOCAL,REMOTE`, `loop:` (two ports) or `null`.
     ///
@@ -122,11 +138,8 @@ impl Wire {
                 Link::Dgram(dgram_at(local).map_err(failed)?, remote)
             }
             "loop" => {
-                let (a, b) = loop_back().map_err(failed)?;
-                return Ok(vec![
-                    Self::new(report, port, Link::Pair(a)),
-                    Self::new(report, port + 1, Link::Pair(b)),
-                ]);
+                let (a, b) = Self::pair(report, port, port + 1).map_err(failed)?;
+                return Ok(vec![a, b]);
             }
             _ => return Err(format!("no wire of kind \"{kind}\": use tap, pair, dgram, loop or null")),
         };
@@ -202,8 +215,8 @@ impl Wire {
                     self.peer_gone();
                     return None;
                 }
-                Ok(len) if !self.up => self.drop_frame(len, |c| &c.drop_link_down),
-                Ok(len) if len < HEADER => self.drop_frame(len, |c| &c.drop_error),
+                Ok(_) if !self.up => self.drop_frame(|c| &c.drop_link_down),
+                Ok(len) if len < HEADER => self.drop_frame(|c| &c.drop_error),
                 Ok(len) => {
                     self.counters.in_frames.add(1);
                     self.counters.in_bytes.add(len as u64);
@@ -228,7 +241,7 @@ impl Wire {
             return;
         }
         if !self.up {
-            return self.drop_frame(frame.len(), |c| &c.drop_link_down);
+            return self.drop_frame(|c| &c.drop_link_down);
         }
         let mut padded = [0; MIN_FRAME];
         let frame = match padded.get_mut(..frame.len()) {
@@ -255,17 +268,17 @@ impl Wire {
                 self.counters.out_frames.add(1);
                 self.counters.out_bytes.add(frame.len() as u64);
             }
-            Err(Errno::AGAIN | Errno::NOBUFS) => self.drop_frame(frame.len(), |c| &c.drop_full),
+            Err(Errno::AGAIN | Errno::NOBUFS) => self.drop_frame(|c| &c.drop_full),
             Err(
                 Errno::NOTCONN | Errno::CONNREFUSED | Errno::NOENT | Errno::PIPE | Errno::CONNRESET,
             ) => {
-                self.drop_frame(frame.len(), |c| &c.drop_no_peer);
+                self.drop_frame(|c| &c.drop_no_peer);
             }
-            Err(_) => self.drop_frame(frame.len(), |c| &c.drop_error),
+            Err(_) => self.drop_frame(|c| &c.drop_error),
         }
     }
 
-    fn drop_frame(&self, _len: usize, cause: impl Fn(&Counters) -> &Counter) {
+    fn drop_frame(&self, cause: impl Fn(&Counters) -> &Counter) {
         cause(&self.counters).add(1);
     }
 
@@ -311,15 +324,6 @@ fn dgram_at(path: &str) -> io::Result<OwnedFd> {
     let socket = unix_socket(SocketType::DGRAM)?;
     bind(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
-}
-
-fn loop_back() -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    for socket in [&a, &b] {
-        sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER)?;
-    }
-    Ok((a, b))
 }
 
 mod tap {
