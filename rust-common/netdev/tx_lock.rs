@@ -8,11 +8,15 @@
 
 use core::{
     cell::UnsafeCell,
-    marker::PhantomData, //
+    marker::PhantomData,
+    ptr,
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
+    }, //
 };
 
 use kernel::{
-    error::code::*,
     prelude::*,
     types::NotThreadSafe, //
 };
@@ -59,10 +63,11 @@ impl TxLocked<'_> {
 ///
 /// # Invariants
 ///
-/// The cell `q` is accessed only by a context that holds the xmit lock of queue `q` of `dev`, or by one
-/// that owns `self`.
+/// - `dev` is null or the one device whose tokens are accepted; it is set once.
+/// - The cell `q` is accessed only by a context that holds the xmit lock of queue `q` of `dev`, or by
+///   one that owns `self`.
 pub struct PerTxQueue<T> {
-    dev: *mut bindings::net_device,
+    dev: AtomicPtr<bindings::net_device>,
     cells: KVVec<UnsafeCell<Option<T>>>,
 }
 
@@ -74,24 +79,26 @@ unsafe impl<T: Send> Sync for PerTxQueue<T> {}
 unsafe impl<T: Send> Send for PerTxQueue<T> {}
 
 impl<T> PerTxQueue<T> {
-    /// Makes `queues` empty cells for `dev`.
+    /// Makes `queues` empty cells, for the device whose token is the first to put something in.
     ///
     /// # Errors
     ///
     /// `ENOMEM` if there is no memory.
-    pub fn new(dev: &crate::device::DeviceRef, queues: usize) -> Result<Self> {
+    pub fn new(queues: usize) -> Result<Self> {
         let mut cells = KVVec::with_capacity(queues, GFP_KERNEL)?;
         for _ in 0..queues {
             cells.push(UnsafeCell::new(None), GFP_KERNEL)?;
         }
+        // INVARIANT: No device yet.
         Ok(Self {
-            dev: dev.as_ptr(),
+            dev: AtomicPtr::new(ptr::null_mut()),
             cells,
         })
     }
 
+    #[inline]
     fn cell(&self, lock: &TxLocked<'_>) -> Option<&UnsafeCell<Option<T>>> {
-        if lock.dev != self.dev {
+        if lock.dev != self.dev.load(Ordering::Relaxed) {
             return None;
         }
         self.cells.get(usize::from(lock.queue))
@@ -115,9 +122,22 @@ impl<T> PerTxQueue<T> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no such cell, or the lock is that of another device.
-    pub fn replace(&self, lock: &mut TxLocked<'_>, value: Option<T>) -> Result<Option<T>> {
-        let cell = self.cell(lock).ok_or(EINVAL)?;
+    /// Gives the value back if there is no such cell, or the lock is that of another device.
+    pub fn replace(
+        &self,
+        lock: &mut TxLocked<'_>,
+        value: Option<T>,
+    ) -> Result<Option<T>, Option<T>> {
+        // INVARIANT: Set once; who loses the race is refused below.
+        let _ = self.dev.compare_exchange(
+            ptr::null_mut(),
+            lock.dev,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        let Some(cell) = self.cell(lock) else {
+            return Err(value);
+        };
         // SAFETY: As in `get`; the reference ends with this statement.
         Ok(core::mem::replace(unsafe { &mut *cell.get() }, value))
     }

@@ -35,3 +35,23 @@
 #include <net/xdp.h>
 
 #include "../helpers.h"
+
+/*
+ * Macros that bindgen cannot evaluate. The recipe strips the prefix from the
+ * names.
+ */
+#define RC_CONST(name) static const u32 RC_CONST_##name = name
+
+RC_CONST(ETHTOOL_COALESCE_RX_USECS);
+RC_CONST(ETHTOOL_COALESCE_RX_MAX_FRAMES);
+RC_CONST(ETHTOOL_COALESCE_TX_USECS);
+RC_CONST(ETHTOOL_COALESCE_TX_MAX_FRAMES);
+RC_CONST(ETHTOOL_COALESCE_USE_ADAPTIVE_RX);
+RC_CONST(ETHTOOL_COALESCE_USE_ADAPTIVE_TX);
+RC_CONST(ETH_RSS_HASH_TOP);
+RC_CONST(PP_FLAG_DMA_MAP);
+RC_CONST(PP_FLAG_DMA_SYNC_DEV);
+
+/* Bytes that napi_build_skb() takes at the end of a buffer. */
+static const u32 RC_CONST_SKB_SHARED_INFO_SIZE =
+	SKB_DATA_ALIGN(sizeof(struct skb_shared_info));

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Network devices.
+//!
+//! A driver implements [`Operations`] for its per-device data, allocates a
+//! device with that data inside ([`Unregistered::alloc`]), sets it up, and
+//! registers it. [`Registered`] unregisters, drops the data and frees the
+//! device when it is dropped.
+//!
+//! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h).
+
+mod callbacks;
+mod operations;
+mod registration;
+mod reset;
+
+pub use self::{
+    operations::Operations,
+    registration::{
+        Registered,
+        Unregistered, //
+    },
+};
+pub use crate::lock::DeviceRef;
+
+use self::reset::Reset;
+use crate::{
+    bindings,
+    features::Features,
+    lock::{
+        OpsGuard,
+        OpsLock,
+        RtnlGuard, //
+    },
+    log::AsNetdev,
+};
+use core::{
+    marker::PhantomData,
+    ops::Deref,
+    ptr::NonNull, //
+};
+use kernel::{
+    cpumask::Cpumask,
+    error::to_result,
+    prelude::*,
+    types::Opaque, //
+};
+
+/// What lies in the memory that the core allocates behind `net_device`.
+#[pin_data]
+struct Private<T> {
+    #[pin]
+    reset: Reset,
+    /// Number of `ethtool -S` values; fixed when the device is registered.
+    statistics: u32,
+    #[pin]
+    data: T,
+}
+
+/// A network device with the data `T` of its driver in place.
+///
+/// Derefs to `T`.
+///
+/// # Invariants
+///
+/// The `net_device` is valid, made by [`Unregistered::alloc`] for this `T`, and
+/// its private data is a pinned, initialised `Private<T>`.
+#[repr(transparent)]
+pub struct Device<T>(Opaque<bindings::net_device>, PhantomData<T>);
+
+// SAFETY: All methods that take `&self` may be called from any task: what needs
+// a lock asks for the proof of it. `T` is shared besides.
+unsafe impl<T: Send + Sync> Send for Device<T> {}
+
+// SAFETY: As above.
+unsafe impl<T: Send + Sync> Sync for Device<T> {}
+
+impl<T> Device<T> {
+    /// Borrows a device.
+    ///
+    /// # Safety
+    ///
+    /// For `'a`, `dev` meets the type invariants of `Device<T>`.
+    unsafe fn from_raw<'a>(dev: *mut bindings::net_device) -> &'a Self {
+        // SAFETY: The caller promises validity; the type is transparent over an
+        // `Opaque`, so the reference claims nothing about the contents.
+        unsafe { &*dev.cast() }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut bindings::net_device {
+        self.0.get()
+    }
+
+    fn as_non_null(&self) -> NonNull<bindings::net_device> {
+        NonNull::from(&self.0).cast()
+    }
+
+    fn private(&self) -> &Private<T> {
+        // SAFETY: By the type invariants, the device is valid and its private
+        // data is an initialised `Private<T>`, which lives as long.
+        unsafe { &*bindings::rc_helper_netdev_priv(self.as_ptr()).cast::<Private<T>>() }
+    }
+
+    /// Takes the instance lock. Sleeps; not under rtnl's order inverted: who
+    /// needs both uses [`rtnl_lock`](Self::rtnl_lock).
+    pub fn lock(&self) -> OpsGuard<'_> {
+        // SAFETY: The device is valid for as long as `self` is borrowed.
+        unsafe { OpsGuard::new(self.as_non_null()) }
+    }
+
+    /// Takes rtnl and the instance lock. Sleeps; the caller holds neither.
+    pub fn rtnl_lock(&self) -> RtnlGuard<'_> {
+        // SAFETY: The device is valid for as long as `self` is borrowed.
+        unsafe { RtnlGuard::new(self.as_non_null()) }
+    }
+
+    /// Reports a link to the stack. Context: any.
+    pub fn carrier_on(&self) {
+        // SAFETY: The device is valid by the type invariants.
+        unsafe { bindings::netif_carrier_on(self.as_ptr()) };
+    }
+
+    /// Reports the loss of the link to the stack. Context: any.
+    pub fn carrier_off(&self) {
+        // SAFETY: The device is valid by the type invariants.
+        unsafe { bindings::netif_carrier_off(self.as_ptr()) };
+    }
+
+    /// Was a link reported? Context: any.
+    pub fn carrier_ok(&self) -> bool {
+        // SAFETY: The device is valid by the type invariants.
+        unsafe { bindings::rc_helper_netif_carrier_ok(self.as_ptr()) }
+    }
+
+    /// Is the device up, or on its way there? Context: any; stable under the
+    /// instance lock only.
+    pub fn is_running(&self) -> bool {
+        // SAFETY: The device is valid by the type invariants.
+        unsafe { bindings::rc_helper_netif_running(self.as_ptr()) }
+    }
+
+    /// Largest packet above Ethernet, in bytes. Context: any.
+    pub fn mtu(&self) -> u32 {
+        // SAFETY: The device is valid by the type invariants. Others write the
+        // field meanwhile with WRITE_ONCE(); a volatile access pairs with that.
+        unsafe { (&raw const (*self.as_ptr()).mtu).read_volatile() }
+    }
+
+    /// Active features. Context: any; stable under the instance lock only.
+    pub fn features(&self) -> Features {
+        // SAFETY: As in `mtu`.
+        Features::from_raw(unsafe { (&raw const (*self.as_ptr()).features).read_volatile() })
+    }
+
+    /// Number of TX queues that the device was allocated with.
+    pub fn max_tx_queues(&self) -> u32 {
+        // SAFETY: The device is valid by the type invariants; the number never
+        // changes.
+        unsafe { (*self.as_ptr()).num_tx_queues }
+    }
+
+    /// Number of RX queues that the device was allocated with.
+    pub fn max_rx_queues(&self) -> u32 {
+        // SAFETY: As in `max_tx_queues`.
+        unsafe { (*self.as_ptr()).num_rx_queues }
+    }
+
+    /// Makes the stack send from the CPUs in `cpus` on TX queue `queue`.
+    ///
+    /// Sleeps; takes the CPU hotplug lock.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there is no such queue.
+    /// - `ENOMEM`: no memory for the map; the old one stays.
+    pub fn set_xps(&self, queue: u16, cpus: &Cpumask) -> Result {
+        if u32::from(queue) >= self.max_tx_queues() {
+            return Err(EINVAL);
+        }
+        // SAFETY:
+        // - The device is valid by the type invariants, and has this queue.
+        // - The mask is read during the call only.
+        to_result(unsafe {
+            bindings::netif_set_xps_queue(self.as_ptr(), cpus.as_raw().cast_const(), queue)
+        })
+    }
+
+    /// Has [`Operations::reset`] run soon. Context: any.
+    ///
+    /// Does nothing if it is on its way already, or the device is going.
+    pub fn schedule_reset(&self) {
+        self.private().reset.schedule();
+    }
+
+    /// Takes a reference to the device that may outlive the lock.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: `lock` is that of another device.
+    /// - `ENODEV`: the device is not registered, or is being unregistered.
+    pub fn hold(&self, lock: &OpsLock<'_>) -> Result<Held<T>> {
+        if lock.device_ptr() != self.as_ptr() {
+            return Err(EINVAL);
+        }
+        // INVARIANT: `self` meets the invariants of `Device<T>`, and the data
+        // lives until unregistering, which waits for the reference, is over.
+        Ok(Held {
+            dev: lock.hold()?,
+            _data: PhantomData,
+        })
+    }
+}
+
+impl<T> Deref for Device<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.private().data
+    }
+}
+
+// SAFETY: The device is valid by the type invariants.
+unsafe impl<T> AsNetdev for Device<T> {
+    fn as_netdev(&self) -> *mut bindings::net_device {
+        self.as_ptr()
+    }
+}
+
+/// A counted reference to a network device and the data in it.
+///
+/// Unregistering the device waits until all of these are gone, so whatever
+/// keeps one must be dropped when the device is stopped.
+///
+/// # Invariants
+///
+/// While this exists, the device meets the invariants of `Device<T>`.
+pub struct Held<T> {
+    dev: DeviceRef,
+    _data: PhantomData<T>,
+}
+
+impl<T> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        // INVARIANT: As for `self`; the clone holds the device, too.
+        Self {
+            dev: self.dev.clone(),
+            _data: PhantomData,
+        }
+    }
+}
+
+impl<T> Deref for Held<T> {
+    type Target = Device<T>;
+
+    fn deref(&self) -> &Device<T> {
+        // SAFETY: By the type invariants the device meets those of `Device<T>`.
+        unsafe { Device::from_raw(self.dev.as_ptr()) }
+    }
+}
+
+/// Fills `key` with the key for RX hashing that all devices of this boot share.
+pub fn fill_rss_key(key: &mut [u8]) {
+    // SAFETY: The pointer and the length are those of a slice. The kernel
+    // refuses, with a warning and no write, lengths above its key's.
+    unsafe { bindings::netdev_rss_key_fill(key.as_mut_ptr().cast(), key.len()) };
+}

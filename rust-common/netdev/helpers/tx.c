@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/* C helpers for transmission: coarse, so that a packet costs few calls. */
+
+#include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
+#include <linux/export.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <net/ip6_checksum.h>
+#include <net/ipv6.h>
+#include <net/netdev_queues.h>
+#include <net/tcp.h>
+
+#include "tx.h"
+
+/* Reads the IP header at @offset if all of it lies in the linear part. */
+static void read_ip_header(const struct sk_buff *skb, struct rc_helper_tx_meta *meta)
+{
+	const void *header = skb->data + meta->network_offset;
+	u32 room;
+
+	if (meta->network_offset > meta->head_len)
+		return;
+	room = meta->head_len - meta->network_offset;
+
+	if (room >= sizeof(struct iphdr) && ((const struct iphdr *)header)->version == 4) {
+		meta->l3 = 4;
+		meta->l4 = ((const struct iphdr *)header)->protocol;
+	} else if (room >= sizeof(struct ipv6hdr) &&
+		   ((const struct ipv6hdr *)header)->version == 6) {
+		u8 next = ((const struct ipv6hdr *)header)->nexthdr;
+		__be16 frag_off;
+
+		meta->l3 = 6;
+		if (ipv6_ext_hdr(next) &&
+		    ipv6_skip_exthdr(skb, meta->network_offset + sizeof(struct ipv6hdr),
+				     &next, &frag_off) < 0)
+			next = 0;
+		meta->l4 = next;
+	}
+}
+
+static u8 gso_kind(const struct sk_buff *skb, const struct rc_helper_tx_meta *meta)
+{
+	switch (skb_shinfo(skb)->gso_type &
+		(SKB_GSO_TCPV4 | SKB_GSO_TCPV6 | SKB_GSO_UDP_L4)) {
+	case SKB_GSO_TCPV4:
+		return RC_HELPER_GSO_TCP4;
+	case SKB_GSO_TCPV6:
+		return RC_HELPER_GSO_TCP6;
+	case SKB_GSO_UDP_L4:
+		return meta->l3 == 6 ? RC_HELPER_GSO_UDP6 : RC_HELPER_GSO_UDP4;
+	default:
+		return RC_HELPER_GSO_OTHER;
+	}
+}
+
+/**
+ * rc_helper_tx_describe() - Collect what a driver asks about a packet
+ * @skb: packet
+ * @meta: filled in
+ *
+ * Reads only the metadata and headers within the linear part. Headers are
+ * looked at only where an offload is asked for: nothing is known about those of
+ * other packets.
+ *
+ * Context: ndo_start_xmit().
+ */
+void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *meta)
+{
+	bool csum = skb->ip_summed == CHECKSUM_PARTIAL;
+
+	*meta = (struct rc_helper_tx_meta) {
+		.len = skb->len,
+		.head_len = skb_headlen(skb),
+		.wire_bytes = skb->len,
+		.packets = 1,
+		.queue = skb_get_queue_mapping(skb),
+		.nr_frags = skb_shinfo(skb)->nr_frags,
+	};
+
+	if (netdev_xmit_more())
+		meta->flags |= RC_HELPER_TX_MORE;
+	if (skb_vlan_tag_present(skb)) {
+		meta->flags |= RC_HELPER_TX_VLAN;
+		meta->vlan_tci = skb_vlan_tag_get(skb);
+		meta->vlan_proto = ntohs(skb->vlan_proto);
+	}
+	if (!csum && !skb_is_gso(skb))
+		return;
+
+	if (skb->encapsulation) {
+		meta->flags |= RC_HELPER_TX_ENCAP;
+		meta->network_offset = skb_inner_network_offset(skb);
+		meta->transport_offset = skb_inner_transport_offset(skb);
+	} else {
+		meta->network_offset = skb_network_offset(skb);
+		meta->transport_offset = skb_transport_offset(skb);
+	}
+	read_ip_header(skb, meta);
+
+	if (csum) {
+		meta->flags |= RC_HELPER_TX_CSUM;
+		meta->csum_start = skb_checksum_start_offset(skb);
+		meta->csum_offset = skb->csum_offset;
+	}
+	if (skb_is_gso(skb)) {
+		u32 l4_len = sizeof(struct udphdr);
+
+		meta->gso_size = skb_shinfo(skb)->gso_size;
+		meta->gso_kind = gso_kind(skb, meta);
+		if (skb_is_gso_tcp(skb))
+			l4_len = skb->encapsulation ? inner_tcp_hdrlen(skb) :
+						      tcp_hdrlen(skb);
+		meta->header_len = meta->transport_offset + l4_len;
+
+		meta->packets = skb_shinfo(skb)->gso_segs;
+		if (unlikely(!meta->packets))	/* SKB_GSO_DODGY */
+			meta->packets = DIV_ROUND_UP(skb->len - meta->header_len,
+						     meta->gso_size) ? : 1;
+		meta->wire_bytes += (meta->packets - 1) * meta->header_len;
+	}
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_describe);
+
+/**
+ * rc_helper_tx_prepare_tso() - Bring the headers of a TSO packet into the form
+ *				that devices take as a template
+ * @skb: TCP GSO packet
+ *
+ * Clears the IP length fields and the IPv4 checksum, and leaves the checksum of
+ * the pseudo header without its length in the TCP header. Copies the head first
+ * where it is shared.
+ *
+ * Context: ndo_start_xmit().
+ * Return: 0, -EINVAL if this is no TCP GSO packet of our own, or -ENOMEM.
+ */
+int rc_helper_tx_prepare_tso(struct sk_buff *skb)
+{
+	int err;
+
+	if (!skb_is_gso_tcp(skb) || skb_shared(skb))
+		return -EINVAL;
+	err = skb_cow_head(skb, 0);
+	if (err)
+		return err;
+
+	if (skb_shinfo(skb)->gso_type & SKB_GSO_TCPV4) {
+		struct iphdr *iph = skb->encapsulation ? inner_ip_hdr(skb) : ip_hdr(skb);
+		struct tcphdr *th = skb->encapsulation ? inner_tcp_hdr(skb) : tcp_hdr(skb);
+
+		iph->tot_len = 0;
+		iph->check = 0;
+		th->check = ~csum_tcpudp_magic(iph->saddr, iph->daddr, 0, IPPROTO_TCP, 0);
+	} else {
+		struct ipv6hdr *iph = skb->encapsulation ? inner_ipv6_hdr(skb) : ipv6_hdr(skb);
+		struct tcphdr *th = skb->encapsulation ? inner_tcp_hdr(skb) : tcp_hdr(skb);
+
+		iph->payload_len = 0;
+		th->check = ~csum_ipv6_magic(&iph->saddr, &iph->daddr, 0, IPPROTO_TCP, 0);
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_prepare_tso);
+
+/**
+ * rc_helper_tx_pad() - Pad a packet with zeroes
+ * @skb: packet; freed on error
+ * @len: least length in bytes
+ *
+ * Context: ndo_start_xmit().
+ * Return: 0 or -ENOMEM.
+ */
+int rc_helper_tx_pad(struct sk_buff *skb, unsigned int len)
+{
+	return skb_put_padto(skb, len);
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_pad);
+
+/**
+ * rc_helper_tx_linearize() - Copy a packet into one linear part
+ * @skb: packet, not shared
+ *
+ * Context: ndo_start_xmit().
+ * Return: 0, -EINVAL if it is shared, or -ENOMEM.
+ */
+int rc_helper_tx_linearize(struct sk_buff *skb)
+{
+	if (skb_shared(skb))
+		return -EINVAL;
+	return skb_linearize(skb);
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_linearize);
+
+/**
+ * rc_helper_tx_map() - Map a packet for the device to read
+ * @dev: the device that does DMA
+ * @skb: packet without frag_list
+ * @split: the first piece ends after this many bytes of the linear part; 0, or
+ *	   the length of the linear part or more, for no split
+ * @ring: pieces, of which the @mask + 1 entries wrap
+ * @mask: number of entries, a power of two, minus 1
+ * @start: free-running index of the first piece
+ * @room: most pieces to write
+ *
+ * Context: ndo_start_xmit().
+ * Return: Number of pieces, at least 1; -ENOSPC when @room is too small,
+ * -ENOMEM when mapping failed, or -EINVAL for an empty packet. On error nothing
+ * stays mapped.
+ */
+int rc_helper_tx_map(struct device *dev, const struct sk_buff *skb, u32 split,
+		     struct rc_helper_piece *ring, u32 mask, u32 start, u32 room)
+{
+	const struct skb_shared_info *info = skb_shinfo(skb);
+	u32 head_len = skb_headlen(skb);
+	struct rc_helper_piece *piece;
+	u32 offset = 0;
+	int err = -ENOSPC;
+	u32 n = 0;
+	u32 i;
+
+	if (split >= head_len)
+		split = 0;
+
+	while (offset < head_len) {
+		u32 len = offset || !split ? head_len - offset : split;
+
+		if (n == room)
+			goto undo;
+		piece = &ring[(start + n) & mask];
+		piece->addr = dma_map_single(dev, skb->data + offset, len, DMA_TO_DEVICE);
+		piece->len = len;
+		if (unlikely(dma_mapping_error(dev, piece->addr)))
+			goto undo_nomem;
+		offset += len;
+		n++;
+	}
+
+	for (i = 0; i < info->nr_frags; i++) {
+		const skb_frag_t *frag = &info->frags[i];
+
+		if (!skb_frag_size(frag))
+			continue;
+		if (n == room)
+			goto undo;
+		piece = &ring[(start + n) & mask];
+		piece->addr = skb_frag_dma_map(dev, frag);
+		piece->len = skb_frag_size(frag);
+		if (unlikely(dma_mapping_error(dev, piece->addr)))
+			goto undo_nomem;
+		n++;
+	}
+
+	return n ? n : -EINVAL;
+
+undo_nomem:
+	err = -ENOMEM;
+undo:
+	rc_helper_tx_unmap(dev, ring, mask, start, n);
+	return err;
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_map);
+
+/**
+ * rc_helper_tx_unmap() - Undo rc_helper_tx_map()
+ * @dev: the device that does DMA
+ * @ring: pieces
+ * @mask: number of entries, a power of two, minus 1
+ * @start: free-running index of the first piece
+ * @n: number of pieces
+ *
+ * Context: Any.
+ */
+void rc_helper_tx_unmap(struct device *dev, const struct rc_helper_piece *ring,
+			u32 mask, u32 start, u32 n)
+{
+	for (; n; n--, start++) {
+		const struct rc_helper_piece *piece = &ring[start & mask];
+
+		dma_unmap_page(dev, piece->addr, piece->len, DMA_TO_DEVICE);
+	}
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_unmap);
+
+/**
+ * rc_helper_tx_done() - Unmap a packet that was sent, and free it
+ * @dev: the device that did DMA
+ * @ring: pieces
+ * @mask: number of entries, a power of two, minus 1
+ * @start: free-running index of the first piece
+ * @n: number of pieces
+ * @skb: packet
+ * @budget: budget of the NAPI poll, 0 outside of NAPI
+ *
+ * Context: Any with interrupts on; NAPI poll if @budget is not 0.
+ */
+void rc_helper_tx_done(struct device *dev, const struct rc_helper_piece *ring,
+		       u32 mask, u32 start, u32 n, struct sk_buff *skb, int budget)
+{
+	rc_helper_tx_unmap(dev, ring, mask, start, n);
+	napi_consume_skb(skb, budget);
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_done);
+
+/**
+ * rc_helper_tx_drop() - Free a packet that was not sent
+ * @skb: packet
+ * @reason: why, for drop monitors
+ *
+ * Context: Any.
+ */
+void rc_helper_tx_drop(struct sk_buff *skb, enum skb_drop_reason reason)
+{
+	dev_kfree_skb_any_reason(skb, reason);
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_drop);
+
+/**
+ * rc_helper_txq_sent() - Account a posted packet, and stop a queue that is full
+ * @txq: TX queue
+ * @tail: units that were completed, free-running; NAPI publishes it
+ * @head: units that were posted, free-running, this packet included
+ * @size: units of the ring
+ * @stop: stop if fewer units than this are free
+ * @wake: start again if this many are
+ * @bytes: bytes for BQL
+ * @more: another packet follows at once
+ *
+ * Context: ndo_start_xmit(), or under the queue's xmit lock.
+ * Return: RC_HELPER_SENT_*.
+ */
+u32 rc_helper_txq_sent(struct netdev_queue *txq, const u32 *tail, u32 head, u32 size,
+		       u32 stop, u32 wake, unsigned int bytes, bool more)
+{
+	u32 sent = 0;
+
+	/* First, so that a queue that stops here rings for the whole burst. */
+	if (!netif_txq_maybe_stop(txq, size - (head - READ_ONCE(*tail)), stop, wake))
+		sent |= RC_HELPER_SENT_STOPPED;
+	if (__netdev_tx_sent_queue(txq, bytes, more))
+		sent |= RC_HELPER_SENT_KICK;
+	return sent;
+}
+EXPORT_SYMBOL_GPL(rc_helper_txq_sent);
+
+/**
+ * rc_helper_txq_completed() - Account completed packets, and wake the queue
+ * @txq: TX queue
+ * @free: units that are free at least, after these completions, which the
+ *	  xmit side can see
+ * @wake: wake if this many units are free
+ * @packets: packets completed
+ * @bytes: their bytes, as given to rc_helper_txq_sent()
+ *
+ * Context: NAPI poll; at most once per poll.
+ * Return: true if it woke the queue.
+ */
+bool rc_helper_txq_completed(struct netdev_queue *txq, u32 free, u32 wake,
+			     unsigned int packets, unsigned int bytes)
+{
+	return !netif_txq_completed_wake(txq, packets, bytes, free, wake);
+}
+EXPORT_SYMBOL_GPL(rc_helper_txq_completed);
+
+/**
+ * rc_helper_txq_reset() - Forget what BQL has in flight
+ * @txq: TX queue, stopped, with no packet in flight
+ *
+ * Context: Process.
+ */
+void rc_helper_txq_reset(struct netdev_queue *txq)
+{
+	netdev_tx_reset_queue(txq);
+}
+EXPORT_SYMBOL_GPL(rc_helper_txq_reset);
