@@ -40,7 +40,7 @@
  * Macros that bindgen cannot evaluate. The recipe strips the prefix from the
  * names.
  */
-#define RC_CONST(name) static const u32 RC_CONST_##name = name
+#define RC_CONST(name) static const u32 __maybe_unused RC_CONST_##name = name
 
 RC_CONST(ETHTOOL_COALESCE_RX_USECS);
 RC_CONST(ETHTOOL_COALESCE_RX_MAX_FRAMES);
@@ -53,5 +53,5 @@ RC_CONST(PP_FLAG_DMA_MAP);
 RC_CONST(PP_FLAG_DMA_SYNC_DEV);
 
 /* Bytes that napi_build_skb() takes at the end of a buffer. */
-static const u32 RC_CONST_SKB_SHARED_INFO_SIZE =
+static const u32 __maybe_unused RC_CONST_SKB_SHARED_INFO_SIZE =
 	SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
