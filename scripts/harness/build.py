@@ -7,9 +7,8 @@ import pathlib
 import shutil
 import subprocess
 
-from .common import REPOSITORY, Failure, Settings, processors
+from .common import REPOSITORY, SELFTESTS, Failure, Settings, processors
 
-SELFTESTS = REPOSITORY / "tools/selftests"
 MODPROBE_CONFIGURATION = REPOSITORY / "scripts/modprobe.d/ring-nics.conf"
 
 

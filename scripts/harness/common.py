@@ -7,6 +7,7 @@ import os
 import pathlib
 
 REPOSITORY = pathlib.Path("/src")
+SELFTESTS = REPOSITORY / "tools/selftests"
 CACHE = pathlib.Path("/cache")
 
 

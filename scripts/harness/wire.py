@@ -8,7 +8,7 @@ import struct
 import subprocess
 import time
 
-from .common import Failure
+from .common import SELFTESTS, Failure, expect
 
 ETH_P_ALL = 3
 SERVERS = (("iperf3", "--server"), ("netserver", "-D"))
@@ -88,6 +88,28 @@ class Servers:
         for process in self._processes:
             process.kill()
             process.wait()
+
+
+class StreamServer:
+    """The peer's half of tools/selftests/stream.py, for one connection to `address`."""
+
+    def __init__(self, address):
+        self._process = subprocess.Popen(
+            ["python3", str(SELFTESTS / "stream.py"), "listen", address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.port = int(self._process.stdout.readline())
+
+    def check(self):
+        """Fails unless the data arrived here as it was sent."""
+        answer, _ = self._process.communicate(timeout=30)
+        expect(answer.strip() == "same", f"data from the guest arrived changed: {answer.strip()}")
+
+    def close(self):
+        self._process.kill()
+        self._process.communicate()
 
 
 class Capture:
