@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What bindgen reads, and what layout.c is compiled against. */
+/*
+ * What bindgen reads, and what layout.c is compiled against, besides the
+ * headers of the C helpers.
+ */
 
 #include <linux/bpf.h>
 #include <linux/bpf_trace.h>
@@ -33,8 +36,6 @@
 #include <net/page_pool/types.h>
 #include <net/rps.h>
 #include <net/xdp.h>
-
-#include "../helpers.h"
 
 /*
  * Macros that bindgen cannot evaluate. The recipe strips the prefix from the
