@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Entry point: `python3 -m harness test|demo|list`; scripts/test and scripts/demo call it."""
+"""Entry point; scripts/test and scripts/demo call it in the Debian root."""
 
 import argparse
 import os
@@ -8,32 +8,46 @@ import sys
 import time
 
 from . import tests  # noqa: F401 - registers every test
-from . import runner
+from . import demo, runner
 from .common import DRIVERS, Settings
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="test", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/test")
+    parser.add_argument("command", choices=("test", "demo"), help=argparse.SUPPRESS)
     parser.add_argument("--release", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="name the tests and run none")
-    parser.add_argument("--only", action="append", metavar="PATTERN", help="tests whose name contains it; * matches anything")
-    parser.add_argument("--driver", choices=DRIVERS, help="guest tests of one driver")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="PATTERN",
+        help="only tests whose name contains it, * matches anything; may be repeated",
+    )
+    parser.add_argument("--driver", choices=DRIVERS, help="guest tests of one driver only")
     parser.add_argument("--long", action="store_true", help="also the tests that take long")
     return parser.parse_args()
 
 
+def results_folder(settings):
+    """A new folder for what a run leaves, and its name on the host machine."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    folder = settings.cache / "results" / stamp
+    folder.mkdir(parents=True)
+    return folder, str(pathlib.Path(os.environ["RING_NICS_CACHE"]) / "results" / stamp)
+
+
 def main():
     options = arguments()
+    settings = Settings(options.release)
+    if options.command == "demo":
+        return demo.run(settings, *results_folder(settings))
     chosen = runner.select(options.only, options.driver, options.long)
     if options.list:
         print("\n".join(test.name for test in chosen))
         return 0
-    settings = Settings(options.release)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    results = settings.cache / "results" / stamp
-    results.mkdir(parents=True)
-    shown = pathlib.Path(os.environ.get("RING_NICS_CACHE", settings.cache)) / "results" / stamp
-    run = runner.Runner(settings, results, str(shown))
+    if not chosen:
+        sys.exit("scripts/test: no test has such a name, --list names them")
+    run = runner.Runner(settings, *results_folder(settings))
     return 0 if run.run(chosen) else 1
 
 

@@ -60,6 +60,20 @@ def build_modules(settings: Settings, log):
     make(settings, log, "modules")
 
 
+def build_foreign_modules(settings: Settings, log):
+    """The same modules over another ring_common: one more comment in a copy of the sources."""
+    copy = settings.foreign / "source"
+    touched = pathlib.Path("rust-common/ring_common/ring_common.rs")
+    (copy / touched).parent.mkdir(parents=True, exist_ok=True)
+    options = ("--archive", "--delete", "--exclude=/.git", "--exclude=/build", f"--exclude=/{touched}")
+    run(log, "rsync", *options, f"{REPOSITORY}/", f"{copy}/")
+    text = (REPOSITORY / touched).read_text() + "\n// Another build.\n"
+    if not (copy / touched).exists() or (copy / touched).read_text() != text:
+        (copy / touched).write_text(text)
+    kdir, output = f"KDIR={settings.build_tree}", f"MO={settings.foreign}/build"
+    run(log, "make", "-C", str(copy), f"-j{processors()}", kdir, output, "modules")
+
+
 def build_payload(settings: Settings, log, with_modules: bool):
     """Makes the guest's disk of our own things: modules with the indexes that modprobe wants, and
     the programs of tools/selftests. Returns its path; unchanged contents are not made again."""
@@ -74,6 +88,9 @@ def build_payload(settings: Settings, log, with_modules: bool):
     if with_modules:
         install = (f"INSTALL_MOD_PATH={tree}/usr", "INSTALL_MOD_STRIP=1", "DEPMOD=true")
         make(settings, log, "modules_install", *install)
+        for module in (settings.foreign / "build/drivers").rglob("*.ko"):
+            (tree / "opt/ring-nics/foreign").mkdir(exist_ok=True)
+            shutil.copy(module, tree / "opt/ring-nics/foreign")
 
     image = settings.kernel / f"payload-{content_hash(tree)}.squashfs"
     if image.exists():

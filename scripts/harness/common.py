@@ -72,6 +72,11 @@ class Settings:
         return self.cache / "modules" / self.release
 
     @property
+    def foreign(self):
+        """Where they are built once more, over another ring_common."""
+        return self.cache / "modules" / f"{self.release}-foreign"
+
+    @property
     def models(self):
         """Where the programs of tools/models are."""
         return self.cache / "target/models/release"

@@ -24,6 +24,8 @@ class Rig:
         self.driver = driver
         self.folder = folder
         self.payload = payload
+        # dma_in_use() before the driver came for the first time.
+        self.idle_dma = None
         folder.mkdir(parents=True, exist_ok=True)
         self.peers, self.model, self.guest = [], None, None
         try:
@@ -50,7 +52,18 @@ class Rig:
     def loaded(self):
         return self.guest.run(f"test -d /sys/module/{self.driver.module}", check=False).rc == 0
 
+    def dma_in_use(self):
+        """What the NIC's DMA takes now, in a guest where that can be seen: mappings of the IOMMU,
+        or slots of swiotlb. None elsewhere."""
+        if self.guest.boot.iommu_strict:
+            return self.model.report()["gauges"]["dma.live_maps"]
+        if self.guest.boot.swiotlb_force:
+            return int(self.guest.output("cat /sys/kernel/debug/swiotlb/io_tlb_used"))
+        return None
+
     def load(self):
+        if self.idle_dma is None:
+            self.idle_dma = self.dma_in_use()
         self.guest.run(f"modprobe {self.driver.module}", timeout=60)
 
     def unload(self):

@@ -19,6 +19,11 @@ def build_modules(settings, log):
 
 
 @host_test(timeout=900)
+def build_foreign_modules(settings, log):
+    build.build_foreign_modules(settings, log)
+
+
+@host_test(timeout=900)
 def ring_core(settings, log):
     """Every state of small rings against a naive oracle, properties of large ones."""
     build.cargo(settings, log, "rust-common/ring_core", "test")

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How often the driver writes to the device, counted by the device."""
+
+from .. import packet, wire
+from ..common import expect
+from ..runner import OURS, test
+from .bringup import FULL
+from .traffic import iperf3
+
+BURST = 32
+PACKETS = 20000
+# Receive buffers that may be filled and not yet announced: a quarter of the ring, at most this.
+UNANNOUNCED = 64
+
+
+@test(drivers=OURS, boots=(FULL,))
+def transmit_doorbells(rig):
+    """A burst costs one doorbell: at most 1/16 per packet with bursts of 32."""
+    rig.ensure_up()
+    rig.model.ask({"clear": "counters"})
+    rig.guest.run("modprobe pktgen")
+    script = "\n".join(
+        [
+            "set -e",
+            "cd /proc/net/pktgen",
+            f"echo 'add_device {rig.interface}' > kpktgend_0",
+            f"cd /proc/net/pktgen; f={rig.interface}",
+            *(
+                f"echo '{setting}' > $f"
+                for setting in (
+                    f"count {PACKETS}",
+                    "pkt_size 60",
+                    f"burst {BURST}",
+                    "clone_skb 0",
+                    "delay 0",
+                    f"dst {rig.peer.v4}",
+                    f"dst_mac {rig.peer.mac}",
+                )
+            ),
+            "echo start > pgctrl",
+            "grep -q 'Result: OK' $f",
+            "echo rem_device_all > kpktgend_0",
+        ]
+    )
+    rig.guest.run(script, timeout=120)
+    counters = rig.model.counters()
+    packets, doorbells = counters["tx_packets"], counters["doorbell_sq"]
+    expect(packets >= PACKETS, f"{packets} of {PACKETS} packets reached the NIC")
+    expect(
+        doorbells * 16 <= packets,
+        f"{doorbells} doorbells for {packets} packets, at most one for 16 is right",
+    )
+    rig.guest.run("modprobe -r pktgen")
+
+
+@test(drivers=OURS, boots=(FULL,))
+def receive_doorbells(rig):
+    """Buffers are announced in batches, and the batch has a bound."""
+    rig.ensure_up()
+    ring = rig.ethtool("-g")["rx"]
+    rig.model.ask({"clear": "counters"})
+    iperf3(rig, "--reverse", "--parallel", "4")
+    counters = rig.model.counters()
+    packets, doorbells = counters["rx_packets"], counters["doorbell_rq"]
+    expect(packets > 1000, f"only {packets} packets were received")
+    expect(doorbells < packets / 2, f"{doorbells} doorbells for {packets} packets received")
+    most, bound = counters["rq_wqes_per_doorbell_max"], min(ring // 4, UNANNOUNCED)
+    expect(most <= bound, f"{most} buffers were announced at once, {bound} is the bound")
+
+
+@test(drivers=OURS, boots=(FULL,))
+def receive_flood(rig):
+    """A flood of small frames: what is lost is lost for want of buffers only, and the port goes on."""
+    rig.ensure_up()
+    mac = rig.links()["address"]
+    rig.model.ask({"clear": "counters"})
+    frames = [
+        packet.udp(rig.peer.mac, mac, rig.peer.v4, rig.peer.guest_v4, (40000 + n, 9), bytes(22))
+        for n in range(500)
+    ]
+    for _ in range(20):
+        wire.send_frames(rig.peer, frames)
+    rig.wait_for_peer(rig.interface, rig.peer)
+    counters = rig.model.counters()
+    total = counters["rx_packets"] + counters["rx_no_wqe"]
+    expect(counters["rx_packets"] > 1000, f"{counters['rx_packets']} of {total} frames were received")

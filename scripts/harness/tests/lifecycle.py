@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Changes while traffic runs, and the way out."""
+
+import contextlib
+import time
+
+from ..common import expect
+from ..runner import OURS, test
+from .bringup import BOUNCED, EVERY, FULL, STRICT, WIDE
+from .traffic import ping_sizes
+
+ROUNDS_BOTH = 10
+ROUNDS_OURS = 50
+# The last packets may sit in a socket for a while after the driver is gone.
+PATIENCE = 10
+
+
+@contextlib.contextmanager
+def load(rig):
+    """Traffic both ways for as long as the block runs. What it loses is no matter."""
+    peer = rig.peer
+    running = rig.guest.start(
+        "trap 'kill $(jobs -p)' EXIT;"
+        f"while sleep 0.2; do timeout 20 iperf3 --client {peer.v4} --bidir --time 20 --parallel 2"
+        " --connect-timeout 1000 >/dev/null 2>&1; done &"
+        f"ping -f -s 1200 {peer.v4} >/dev/null 2>&1 &"
+        "until [ -e /tmp/load.stop ]; do sleep 0.1; done",
+        timeout=600,
+    )
+    try:
+        yield
+    finally:
+        rig.guest.run("touch /tmp/load.stop")
+        running.result(60)
+        rig.guest.run("rm -f /tmp/load.stop; pkill -x ping; pkill -x iperf3", check=False)
+
+
+def restart(rig, rounds):
+    """Down and up under load, each round seen to carry packets again."""
+    name = rig.interface
+    with load(rig):
+        for _ in range(rounds):
+            rig.guest.run(f"ip link set {name} down && ip link set {name} up")
+            rig.guest.run(
+                f"ip address replace {rig.peer.guest_v6}/64 dev {name} nodad; sleep 0.$((RANDOM % 5))"
+            )
+    rig.wait_for_peer(name, rig.peer)
+    ping_sizes(rig, 0, 1500, 211)
+
+
+@test(boots=(FULL,))
+def down_up(rig):
+    rig.ensure_up()
+    restart(rig, ROUNDS_BOTH)
+
+
+@test(drivers=OURS, boots=(FULL,))
+def down_up_many(rig):
+    rig.ensure_up()
+    restart(rig, ROUNDS_OURS)
+
+
+@test(drivers=OURS, boots=(STRICT, BOUNCED))
+def down_up_some(rig):
+    rig.ensure_up()
+    restart(rig, ROUNDS_BOTH)
+
+
+@test(boots=(FULL, WIDE))
+def channels(rig):
+    """ethtool -L: every number of queues, and back, each carrying traffic."""
+    rig.ensure_up()
+    name, before = rig.interface, rig.ethtool("-l")["combined-count"]
+    for count in [*range(1, before + 1), 1, before]:
+        # Asking for what is so already is an error by design.
+        if rig.ethtool("-l")["combined-count"] != count:
+            rig.guest.run(f"ethtool -L {name} combined {count}")
+        seen = rig.ethtool("-l")["combined-count"]
+        expect(seen == count, f"asked for {count} queues, ethtool -l says {seen}")
+        rig.wait_for_peer(name, rig.peer)
+        ping_sizes(rig, 0, 1500, 293)
+
+
+@test(drivers=OURS, boots=(FULL,))
+def reload(rig):
+    """The driver is unloaded under load and loaded again, time after time."""
+    rig.ensure_up()
+    for _ in range(ROUNDS_BOTH):
+        with load(rig):
+            time.sleep(0.5)
+            rig.unload()
+        rig.load()
+        rig.bring_up()
+    ping_sizes(rig, 0, 1500, 211)
+
+
+@test(boots=EVERY)
+def unload(rig):
+    """Unloaded, the driver leaves nothing: no interface, no DMA mapping, no bounce buffer."""
+    rig.ensure_up()
+    busy = rig.dma_in_use()
+    rig.unload()
+    expect(not rig.interfaces(), f"the interfaces {rig.interfaces()} are left")
+    if busy is None:
+        return
+    expect(busy > rig.idle_dma, f"{busy} DMA mappings while up, {rig.idle_dma} before the driver came")
+    deadline = time.monotonic() + PATIENCE
+    while (left := rig.dma_in_use()) != rig.idle_dma:
+        expect(
+            time.monotonic() < deadline,
+            f"{left} DMA mappings are left, {rig.idle_dma} were there before the driver came",
+        )
+        time.sleep(0.2)
