@@ -18,6 +18,7 @@ use rustix::{
 };
 
 use crate::{
+    offload::{Malformed, Transmit},
     pcap::{Direction, Pcap},
     Counter, Report,
 };
@@ -65,6 +66,8 @@ pub struct Wire {
     pcap: Option<Pcap>,
     report: Report,
     counters: Counters,
+    /// Where segments are built, one after the other.
+    pub(crate) segment: Vec<u8>,
 }
 
 impl Wire {
@@ -89,6 +92,7 @@ impl Wire {
             pcap: None,
             report: report.clone(),
             counters,
+            segment: Vec::new(),
         }
     }
 
@@ -276,6 +280,14 @@ impl Wire {
             }
             Err(_) => self.drop_frame(|c| &c.drop_error),
         }
+    }
+
+    /// Records that the headers of a frame do not fit the offloads asked for.
+    pub(crate) fn violate_offload(&self, error: &Malformed, ask: &Transmit) {
+        self.report.violate(
+            &crate::OFFLOAD_HEADERS,
+            format_args!("port {}: {error} ({ask:?})", self.port),
+        );
     }
 
     fn drop_frame(&self, cause: impl Fn(&Counters) -> &Counter) {
