@@ -88,8 +88,13 @@ impl Cursor {
         self.slot
     }
 
+    /// Slot 0 at `count`: for a ring that is empty and may start over anywhere.
+    pub(crate) const fn rewound(count: u32) -> Self {
+        Self { count, slot: 0 }
+    }
+
     /// The position `n` slots on; `n` is at most the ring's length.
-    const fn advanced(self, n: u32, size: RingSize) -> Self {
+    pub(crate) const fn advanced(self, n: u32, size: RingSize) -> Self {
         // No overflow: slot < 2^31 and n <= 2^31.
         let slot = self.slot.wrapping_add(n);
         Self {

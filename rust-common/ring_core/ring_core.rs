@@ -10,7 +10,7 @@
 //!
 //! * Context: any. Nothing sleeps, allocates, locks or logs.
 //! * Locking: none. A `&mut` is the caller's proof of exclusive access; where
-//!   two CPUs share a ring, `shared` says which count each of them owns.
+//!   two CPUs share a ring, [`shared`] says which count each of them owns.
 //! * Errors: `Option` or a small error type. Nothing panics, whatever number a
 //!   device or a user supplies.
 
@@ -25,4 +25,13 @@
     clippy::unwrap_used
 )]
 
+pub mod arm;
+pub mod bounce;
+pub mod copybreak;
+pub mod doorbell;
 pub mod index;
+pub mod owner;
+pub mod queue_map;
+pub mod shared;
+pub mod slab;
+pub mod stop;

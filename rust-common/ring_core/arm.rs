@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The end of a poll: in what order to complete NAPI and let the device
+//! interrupt again, and how long the device can go without hearing of it.
+
+use crate::index::RingSize;
+
+/// The order in which a driver ends a poll that found less than its budget.
+///
+/// There is no default: each vendor names the one its device needs.
+pub trait ArmOrder: sealed::Sealed {
+    /// Ends the poll. `complete` is `napi_complete_done()`; `enable` lets the
+    /// device interrupt. Nothing of the ring may be touched afterwards.
+    fn finish(complete: impl FnOnce() -> bool, enable: impl FnOnce());
+}
+
+/// Complete, then enable only if NAPI really completed: where enabling is a
+/// mask bit or a write that no other CPU can overtake (liquidio, hns3, mvneta,
+/// mlx5).
+#[derive(Debug)]
+pub enum CompleteThenUnmask {}
+
+/// Enable, then complete: where the enabling write carries the ring's index
+/// (MANA). After completing, another CPU may poll and ring with a later index,
+/// which the earlier one must not follow.
+#[derive(Debug)]
+pub enum ArmThenComplete {}
+
+impl ArmOrder for CompleteThenUnmask {
+    fn finish(complete: impl FnOnce() -> bool, enable: impl FnOnce()) {
+        if complete() {
+            enable();
+        }
+    }
+}
+
+impl ArmOrder for ArmThenComplete {
+    fn finish(complete: impl FnOnce() -> bool, enable: impl FnOnce()) {
+        enable();
+        // If it did not complete, NAPI polls again: an early interrupt is harmless.
+        complete();
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::CompleteThenUnmask {}
+    impl Sealed for super::ArmThenComplete {}
+}
+
+/// Completions consumed since the device last heard of the consumer index.
+///
+/// A device that tells laps apart by a few bits must hear of it once per
+/// `LAPS` laps, armed or not (MANA: 8). Half of that is left for one poll: ring
+/// as soon as half of `LAPS` is used up, and let no poll take more than
+/// [`LapBudget::poll_limit`].
+///
+/// ```
+/// use ring_core::arm::LapBudget;
+/// use ring_core::index::RingSize;
+///
+/// let mut laps = LapBudget::<8>::new(RingSize::new(64).unwrap()).unwrap();
+/// assert_eq!(laps.poll_limit(), 4 * 64);
+/// assert!(!laps.consumed(255));
+/// assert!(laps.consumed(1));
+/// laps.rung();
+/// assert!(!laps.consumed(255));
+/// ```
+#[derive(Debug)]
+pub struct LapBudget<const LAPS: u32> {
+    half: u32,
+    since_ring: u32,
+}
+
+impl<const LAPS: u32> LapBudget<LAPS> {
+    /// `None` if `LAPS` is below 2 or that many laps exceed a 32-bit count.
+    pub const fn new(size: RingSize) -> Option<Self> {
+        if LAPS < 2 || size.get().checked_mul(LAPS).is_none() {
+            return None;
+        }
+        Some(Self {
+            half: size.get().wrapping_mul(LAPS / 2),
+            since_ring: 0,
+        })
+    }
+
+    /// Completions that one poll may consume, so that the device's limit holds
+    /// even if the one before stopped just short of ringing.
+    pub const fn poll_limit(&self) -> u32 {
+        self.half
+    }
+
+    /// A poll consumed `n` completions; true if the doorbell is due although
+    /// the ring is not armed.
+    #[must_use = "the device stops, or overwrites completions, when it is not told"]
+    pub fn consumed(&mut self, n: u32) -> bool {
+        self.since_ring = self.since_ring.saturating_add(n);
+        self.since_ring >= self.half
+    }
+
+    /// The consumer index was written, armed or not.
+    pub fn rung(&mut self) {
+        self.since_ring = 0;
+    }
+}
