@@ -17,23 +17,26 @@ sources := $(shell find rust-common drivers -name '*.rs' -not -path '*/target/*'
 modules: check-kdir
 	$(kbuild) modules
 
+# The distribution keeps its signing key: a module signed by nobody else is not
+# signed at all.
 modules_install: modules
-	$(kbuild) modules_install
+	$(kbuild) CONFIG_MODULE_SIG_ALL= modules_install
 
 clean:
 	rm -rf build
 
 fmt:
-	rustfmt $(sources)
+	@rustfmt $(sources)
 
 fmt-check:
-	rustfmt --check $(sources)
+	@rustfmt --check $(sources)
 
 clippy: check-kdir
 	$(kbuild)/clippy CLIPPY=1 KRUSTFLAGS=-Dwarnings modules
 
 w1: check-kdir
-	$(kbuild)/w1 W=1 KCFLAGS=-Werror KRUSTFLAGS=-Dwarnings modules
+	$(kbuild)/w1 W=1 KCFLAGS=-Werror KRUSTFLAGS=-Dwarnings \
+		CONFIG_OBJTOOL_WERROR=y modules
 
 check-kdir:
 	@test -n "$(release)" || { \
