@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The PCI function: registers, shared memory, doorbells, and the session behind them.
+
+use std::time::Instant;
+
+use nic::{Bar, Bus, Identity, Model, Rule};
+use serde_json::{json, Value};
+
+use crate::{
+    abi::{eqe, reconfig},
+    limits::KNOBS,
+    regs::{self, Doorbell, Place, BAR0_SIZE},
+    rules,
+    session::{hwc_id, Session},
+    shm::{Establish, Request, Shm},
+    stats::GfStats,
+};
+
+/// One MANA VF.
+pub struct Mana {
+    ports: usize,
+    shm: Shm,
+    session: Option<Session>,
+    /// Statistics outlive sessions.
+    stats: GfStats,
+}
+
+impl Mana {
+    /// A VF with this many ports.
+    pub fn new(ports: usize) -> Self {
+        Self { ports, shm: Shm::default(), session: None, stats: GfStats::default() }
+    }
+
+    fn end_session(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.stats = session.stats;
+        }
+    }
+
+    fn write_shm(&mut self, bus: &mut Bus, offset: u64, value: u32) {
+        if self.shm.is_busy() {
+            bus.report.violate(&rules::SHM_BUSY, format_args!("{value:#x} at {offset:#x}"));
+            return;
+        }
+        let Some(request) = self.shm.write(offset, value) else { return };
+        let is_done = match request {
+            Request::Establish(at) => self.establish(bus, &at),
+            Request::Destroy => self.destroy(bus),
+            Request::Malformed(header) => {
+                bus.report.violate(&rules::SHM_MESSAGE, format_args!("header {header:#x}"));
+                false
+            }
+        };
+        self.shm.answer(is_done);
+    }
+
+    fn establish(&mut self, bus: &mut Bus, at: &Establish) -> bool {
+        if self.session.is_some() {
+            bus.report.violate(&rules::SHM_ORDER, "ESTABLISH_HWC while an HWC is there");
+            return false;
+        }
+        if at.vector >= bus.irq.count() {
+            bus.report.violate(&rules::SHM_VECTOR, format_args!("vector {} of {}", at.vector, bus.irq.count()));
+            return false;
+        }
+        bus.report.add("hwc_established", 1);
+        self.session = Some(Session::establish(bus, at, self.ports, self.stats));
+        true
+    }
+
+    fn destroy(&mut self, bus: &Bus) -> bool {
+        let Some(session) = &self.session else {
+            bus.report.violate(&rules::SHM_ORDER, "DESTROY_HWC without an HWC");
+            return false;
+        };
+        if session.is_registered {
+            bus.report.violate(&rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
+        }
+        self.end_session();
+        true
+    }
+
+    fn write_doorbell(&mut self, bus: &mut Bus, page: u32, offset: u64, len: usize, value: u64) {
+        let doorbell = Doorbell::decode(offset, value).filter(|_| len == 8);
+        let Some(doorbell) = doorbell else {
+            let place = format_args!("{len} bytes, {value:#x} at {offset:#x} of page {page}");
+            bus.report.violate(&rules::DOORBELL_ACCESS, place);
+            return;
+        };
+        let Some(session) = &mut self.session else {
+            // The interrupt handler that saw the last answer rings the HWC's doorbells while another CPU
+            // already destroys the HWC: no fault of the driver.
+            bus.report.add("doorbell_after_destroy", 1);
+            return;
+        };
+        session.doorbell(bus, page, doorbell);
+        if bus.knobs.complete_inside_doorbell {
+            session.work(bus);
+        }
+    }
+
+    /// Posts an event on the HWC's EQ, as the PF does on its own; false if there is no HWC.
+    fn hwc_event(&mut self, bus: &mut Bus, kind: u8, detail: u32) -> bool {
+        let Some(session) = &mut self.session else { return false };
+        session.events.event(bus, hwc_id::EQ, kind, detail);
+        true
+    }
+}
+
+impl Model for Mana {
+    fn identity(&self) -> Identity {
+        Identity {
+            vendor: 0x1414,
+            device: 0x00ba,
+            subsystem_vendor: 0x1414,
+            subsystem: 0x00ba,
+            class: 0x02_0000,
+            revision: 0,
+            bars: vec![Bar { index: 0, size: BAR0_SIZE, is_64bit: true }],
+            msix_vectors: 65,
+            msix_bar: 4,
+        }
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        rules::RULES
+    }
+
+    fn knobs(&self) -> &'static [&'static str] {
+        KNOBS
+    }
+
+    fn read(&mut self, bus: &mut Bus, _bar: u8, offset: u64, len: usize) -> u64 {
+        match regs::place(offset) {
+            Place::Shm(byte) if len == 4 => self.shm.read(byte).into(),
+            Place::Register(offset) => match regs::register(offset) {
+                Some((value, size)) if size == len => value,
+                _ => {
+                    bus.report.violate(&rules::REG_ACCESS, format_args!("read of {len} bytes at {offset:#x}"));
+                    0
+                }
+            },
+            Place::Shm(_) => {
+                bus.report.violate(&rules::REG_ACCESS, format_args!("read of {len} bytes at {offset:#x}"));
+                0
+            }
+            Place::Doorbell { page, offset } => {
+                bus.report.violate(&rules::DOORBELL_ACCESS, format_args!("read at {offset:#x} of page {page}"));
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, bus: &mut Bus, _bar: u8, offset: u64, len: usize, value: u64) {
+        match regs::place(offset) {
+            Place::Shm(byte) if len == 4 => self.write_shm(bus, byte, value as u32),
+            Place::Doorbell { page, offset } => self.write_doorbell(bus, page, offset, len, value),
+            Place::Shm(_) | Place::Register(_) => {
+                bus.report.violate(&rules::REG_ACCESS, format_args!("write of {len} bytes at {offset:#x}"));
+            }
+        }
+    }
+
+    fn frame(&mut self, bus: &mut Bus, port: usize, frame: &[u8]) {
+        match &mut self.session {
+            Some(session) => session.receive(bus, port, frame),
+            None => bus.report.add("rx_disabled", 1),
+        }
+    }
+
+    fn tick(&mut self, bus: &mut Bus, now: Instant) -> Option<Instant> {
+        self.session.as_mut()?.tick(bus, now)
+    }
+
+    fn reset(&mut self, _bus: &mut Bus) {
+        self.end_session();
+        self.shm = Shm::default();
+    }
+
+    /// The driver hears of the adapter's link only: it is up while one port's is.
+    fn link(&mut self, bus: &mut Bus, _port: usize, up: bool) {
+        let ports_up = bus.wires.iter().take(self.ports).filter(|wire| wire.is_up()).count();
+        let kind = match (up, ports_up) {
+            (true, 1) => reconfig::LINK_CONNECT,
+            (false, 0) => reconfig::LINK_DISCONNECT,
+            _ => return,
+        };
+        self.hwc_event(bus, eqe::HWC_SOC_RECONFIG_DATA, kind << 24);
+    }
+
+    /// `event` (args `type`, `value`): an event of the PF on the HWC's EQ.
+    fn control(&mut self, bus: &mut Bus, command: &str, args: &Value) -> Result<Value, String> {
+        match command {
+            "event" => {
+                let kind = args["type"].as_u64().and_then(|kind| u8::try_from(kind).ok());
+                let kind = kind.ok_or("event takes {\"type\": 0 to 255, \"value\": number}")?;
+                if !self.hwc_event(bus, kind, args["value"].as_u64().unwrap_or(0) as u32) {
+                    return Err("the driver has not established the HWC".into());
+                }
+                Ok(json!({}))
+            }
+            _ => Err(format!("no command \"{command}\"; this model has: event")),
+        }
+    }
+}

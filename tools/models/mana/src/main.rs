@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `model-mana`: the MANA model as a process that QEMU's vfio-user-pci connects to.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nic::run::run("model-mana", mana::Mana::new)
+}
