@@ -17,6 +17,7 @@ mod reset;
 pub use self::{
     operations::Operations,
     registration::{
+        DeviceId,
         Registered,
         Unregistered, //
     },
@@ -33,6 +34,7 @@ use crate::{
         RtnlGuard, //
     },
     log::AsNetdev,
+    tx_lock::TxLocked, //
 };
 use core::{
     marker::PhantomData,
@@ -52,7 +54,7 @@ struct Private<T> {
     #[pin]
     reset: Reset,
     /// Number of `ethtool -S` values; fixed when the device is registered.
-    statistics: u32,
+    statistics: usize,
     #[pin]
     data: T,
 }
@@ -81,7 +83,7 @@ impl<T> Device<T> {
     /// # Safety
     ///
     /// For `'a`, `dev` meets the type invariants of `Device<T>`.
-    unsafe fn from_raw<'a>(dev: *mut bindings::net_device) -> &'a Self {
+    pub(crate) unsafe fn from_raw<'a>(dev: *mut bindings::net_device) -> &'a Self {
         // SAFETY: The caller promises validity; the type is transparent over an
         // `Opaque`, so the reference claims nothing about the contents.
         unsafe { &*dev.cast() }
@@ -91,14 +93,29 @@ impl<T> Device<T> {
         self.0.get()
     }
 
-    fn as_non_null(&self) -> NonNull<bindings::net_device> {
+    pub(crate) fn as_non_null(&self) -> NonNull<bindings::net_device> {
         NonNull::from(&self.0).cast()
+    }
+
+    /// Number of `ethtool -S` values.
+    pub(crate) fn statistics_len(&self) -> usize {
+        self.private().statistics
+    }
+
+    /// Returns where the private data of `dev` lies.
+    fn private_of(dev: *mut bindings::net_device) -> *mut Private<T> {
+        const OFFSET: usize = core::mem::offset_of!(bindings::net_device, priv_);
+        dev.wrapping_byte_add(OFFSET).cast()
+    }
+
+    fn private_ptr(&self) -> *mut Private<T> {
+        Self::private_of(self.as_ptr())
     }
 
     fn private(&self) -> &Private<T> {
         // SAFETY: By the type invariants, the device is valid and its private
         // data is an initialised `Private<T>`, which lives as long.
-        unsafe { &*bindings::rc_helper_netdev_priv(self.as_ptr()).cast::<Private<T>>() }
+        unsafe { &*self.private_ptr() }
     }
 
     /// Takes the instance lock. Sleeps; not under rtnl's order inverted: who
@@ -185,6 +202,26 @@ impl<T> Device<T> {
         })
     }
 
+    /// Runs `f` under the xmit lock of TX queue `queue`. Context: process or
+    /// softirq; no xmit lock held.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: there is no such queue.
+    pub fn lock_tx<R>(&self, queue: u16, f: impl FnOnce(&mut TxLocked<'_>) -> R) -> Result<R> {
+        if u32::from(queue) >= self.max_tx_queues() {
+            return Err(EINVAL);
+        }
+        // SAFETY: The device is valid by the type invariants, and has this queue.
+        unsafe { bindings::rc_helper_netif_tx_lock_bh(self.as_ptr(), queue.into()) };
+        // SAFETY: The lock was taken above and is released below, after the
+        // token is gone; only who takes the lock makes a token.
+        let result = f(&mut unsafe { TxLocked::assume(self.as_ptr(), queue) });
+        // SAFETY: The lock was taken above.
+        unsafe { bindings::rc_helper_netif_tx_unlock_bh(self.as_ptr(), queue.into()) };
+        Ok(result)
+    }
+
     /// Has [`Operations::reset`] run soon. Context: any.
     ///
     /// Does nothing if it is on its way already, or the device is going.
@@ -259,8 +296,9 @@ impl<T> Deref for Held<T> {
 }
 
 /// Fills `key` with the key for RX hashing that all devices of this boot share.
-pub fn fill_rss_key(key: &mut [u8]) {
-    // SAFETY: The pointer and the length are those of a slice. The kernel
-    // refuses, with a warning and no write, lengths above its key's.
-    unsafe { bindings::netdev_rss_key_fill(key.as_mut_ptr().cast(), key.len()) };
+pub fn fill_rss_key<const N: usize>(key: &mut [u8; N]) {
+    // NETDEV_RSS_KEY_LEN; the kernel does not survive a request for more.
+    const { assert!(N <= 256) };
+    // SAFETY: `key` is valid for writes of `N` bytes, and `N` is in range.
+    unsafe { bindings::netdev_rss_key_fill(key.as_mut_ptr().cast(), N) };
 }

@@ -119,3 +119,14 @@ macro_rules! netdev_warn_ratelimited {
         }
     };
 }
+
+/// The kernel's [`dev_err!`](kernel::dev_err), unless network code prints too
+/// much.
+#[macro_export]
+macro_rules! dev_err_ratelimited {
+    ($dev:expr, $($f:tt)*) => {
+        if $crate::log::ratelimit() {
+            ::kernel::dev_err!($dev, $($f)*)
+        }
+    };
+}

@@ -70,11 +70,7 @@ pub trait Operations: ethtool::Operations + Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// Any; the old address holds then.
-    fn set_mac_address(
-        _dev: &Device<Self>,
-        _address: MacAddress,
-        _lock: &RtnlLock<'_>,
-    ) -> Result {
+    fn set_mac_address(_dev: &Device<Self>, _address: MacAddress, _lock: &RtnlLock<'_>) -> Result {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 

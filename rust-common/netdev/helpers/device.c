@@ -82,6 +82,32 @@ bool rc_helper_netif_carrier_ok(const struct net_device *dev)
 EXPORT_SYMBOL_GPL(rc_helper_netif_carrier_ok);
 
 /**
+ * rc_helper_netif_tx_lock_bh() - Take the xmit lock of a TX queue
+ * @dev: network device
+ * @queue: index of the queue, below num_tx_queues
+ *
+ * Context: Process or softirq; softirqs are off until the lock is released.
+ */
+void rc_helper_netif_tx_lock_bh(struct net_device *dev, unsigned int queue)
+{
+	__netif_tx_lock_bh(netdev_get_tx_queue(dev, queue));
+}
+EXPORT_SYMBOL_GPL(rc_helper_netif_tx_lock_bh);
+
+/**
+ * rc_helper_netif_tx_unlock_bh() - Release the xmit lock of a TX queue
+ * @dev: network device
+ * @queue: index of the queue, below num_tx_queues
+ *
+ * Context: The caller took the lock with rc_helper_netif_tx_lock_bh().
+ */
+void rc_helper_netif_tx_unlock_bh(struct net_device *dev, unsigned int queue)
+{
+	__netif_tx_unlock_bh(netdev_get_tx_queue(dev, queue));
+}
+EXPORT_SYMBOL_GPL(rc_helper_netif_tx_unlock_bh);
+
+/**
  * rc_helper_netif_tx_disable() - Stop all TX queues and wait for running xmits
  * @dev: network device
  *

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The C side of [`Operations`].
+//!
+//! Each function is installed in the tables of a `Device<T>` only, and called
+//! by the core only, with that device. Which locks the core holds is stated in
+//! Documentation/networking/netdevices.rst; the devices here are "ops locked".
+
+use super::{
+    Device,
+    Operations, //
+};
+use crate::{
+    bindings,
+    features::Features,
+    lock::{
+        OpsLock,
+        RtnlLock, //
+    },
+    mac::MacAddress,
+    skb::TxSkb,
+    tx_lock::TxLocked, //
+};
+use core::mem::ManuallyDrop;
+use kernel::{
+    error::from_result,
+    prelude::*, //
+};
+
+/// Returns the table of network device operations for `T`.
+pub(super) const fn device_operations<T: Operations>() -> &'static bindings::net_device_ops {
+    &Callbacks::<T>::DEVICE
+}
+
+/// Returns the table of queue statistics operations for `T`.
+pub(super) const fn statistics_operations<T: Operations>() -> &'static bindings::netdev_stat_ops {
+    &Callbacks::<T>::STATISTICS
+}
+
+struct Callbacks<T>(core::marker::PhantomData<T>);
+
+impl<T: Operations> Callbacks<T> {
+    const DEVICE: bindings::net_device_ops = bindings::net_device_ops {
+        ndo_open: Some(Self::open),
+        ndo_stop: Some(Self::stop),
+        ndo_start_xmit: Some(Self::xmit),
+        ndo_get_stats64: Some(Self::stats64),
+        ndo_tx_timeout: Some(Self::tx_timeout),
+        ndo_validate_addr: Some(bindings::eth_validate_addr),
+        ndo_change_mtu: if T::HAS_CHANGE_MTU {
+            Some(Self::change_mtu)
+        } else {
+            None
+        },
+        ndo_set_mac_address: if T::HAS_SET_MAC_ADDRESS {
+            Some(Self::set_mac_address)
+        } else {
+            None
+        },
+        ndo_fix_features: if T::HAS_FIX_FEATURES {
+            Some(Self::fix_features)
+        } else {
+            None
+        },
+        ndo_set_features: if T::HAS_SET_FEATURES {
+            Some(Self::set_features)
+        } else {
+            None
+        },
+        ndo_features_check: if T::HAS_FEATURES_CHECK {
+            Some(Self::features_check)
+        } else {
+            None
+        },
+        ..pin_init::zeroed()
+    };
+
+    const STATISTICS: bindings::netdev_stat_ops = bindings::netdev_stat_ops {
+        get_queue_stats_rx: Some(Self::rx_queue_stats),
+        get_queue_stats_tx: Some(Self::tx_queue_stats),
+        get_base_stats: Some(Self::base_stats),
+    };
+
+    /// Calls `f` with the device and the proof of both locks.
+    ///
+    /// # Safety
+    ///
+    /// `dev` is a `Device<T>`; rtnl and its instance lock are held.
+    unsafe fn with_rtnl<R>(
+        dev: *mut bindings::net_device,
+        f: impl FnOnce(&Device<T>, &RtnlLock<'_>) -> R,
+    ) -> R {
+        // SAFETY: The caller promises that `dev` is a `Device<T>`.
+        let device = unsafe { Device::from_raw(dev) };
+        // SAFETY: The caller promises that the locks are held; the proof is lent
+        // during the call only.
+        f(device, &unsafe { RtnlLock::assume(device.as_non_null()) })
+    }
+
+    /// Calls `f` with the device and the proof of the instance lock.
+    ///
+    /// # Safety
+    ///
+    /// `dev` is a `Device<T>`; its instance lock is held.
+    unsafe fn with_lock<R>(
+        dev: *mut bindings::net_device,
+        f: impl FnOnce(&Device<T>, &OpsLock<'_>) -> R,
+    ) -> R {
+        // SAFETY: The caller promises that `dev` is a `Device<T>`.
+        let device = unsafe { Device::from_raw(dev) };
+        // SAFETY: The caller promises that the lock is held; the proof is lent
+        // during the call only.
+        f(device, &unsafe { OpsLock::assume(device.as_non_null()) })
+    }
+
+    unsafe extern "C" fn open(dev: *mut bindings::net_device) -> c_int {
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe {
+            Self::with_rtnl(dev, |dev, lock| {
+                from_result(|| T::open(dev, lock).map(|()| 0))
+            })
+        }
+    }
+
+    unsafe extern "C" fn stop(dev: *mut bindings::net_device) -> c_int {
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe { Self::with_rtnl(dev, |dev, lock| T::stop(dev, lock)) };
+        0
+    }
+
+    unsafe extern "C" fn xmit(
+        skb: *mut bindings::sk_buff,
+        dev: *mut bindings::net_device,
+    ) -> bindings::netdev_tx_t {
+        // SAFETY: The core calls this on a `Device<T>`.
+        let device = unsafe { Device::<T>::from_raw(dev) };
+        // SAFETY: The core hands over a valid skb.
+        let queue = unsafe { (*skb).queue_mapping };
+        // SAFETY:
+        // - The core holds the xmit lock of the queue that the skb is mapped to:
+        //   `lltx` is never set.
+        // - This is the only token for it; it is gone when this returns.
+        let mut lock = unsafe { TxLocked::assume(dev, queue) };
+        // SAFETY: The core gives the skb away: NETDEV_TX_OK is returned always.
+        let skb = unsafe { TxSkb::from_raw(skb) };
+        T::xmit(device, skb, &mut lock);
+        bindings::netdev_tx_NETDEV_TX_OK
+    }
+
+    unsafe extern "C" fn stats64(
+        dev: *mut bindings::net_device,
+        stats: *mut bindings::rtnl_link_stats64,
+    ) {
+        // SAFETY: The core calls this on a `Device<T>`.
+        let stats64 = T::stats64(unsafe { Device::from_raw(dev) });
+        // SAFETY: The core lends a zeroed structure during the call.
+        stats64.fill(unsafe { &mut *stats });
+    }
+
+    unsafe extern "C" fn tx_timeout(dev: *mut bindings::net_device, queue: c_uint) {
+        // SAFETY: The core calls this on a `Device<T>`.
+        T::tx_timeout(unsafe { Device::from_raw(dev) }, queue);
+    }
+
+    unsafe extern "C" fn change_mtu(dev: *mut bindings::net_device, mtu: c_int) -> c_int {
+        let change = |device: &Device<T>, lock: &RtnlLock<'_>| {
+            let mtu = u32::try_from(mtu).map_err(|_| EINVAL)?;
+            T::change_mtu(device, mtu, lock)?;
+            // SAFETY: The device is valid. Writers are ordered by rtnl, which is
+            // held; readers use READ_ONCE(), which a volatile write pairs with.
+            unsafe { (&raw mut (*device.as_ptr()).mtu).write_volatile(mtu) };
+            Ok(0)
+        };
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| change(dev, lock))) }
+    }
+
+    unsafe extern "C" fn set_mac_address(
+        dev: *mut bindings::net_device,
+        address: *mut c_void,
+    ) -> c_int {
+        // SAFETY: The core passes a `struct sockaddr` with the address behind the
+        // 16-bit family, valid for reads during the call.
+        let bytes = unsafe { address.byte_add(2).cast::<[u8; 6]>().read() };
+        let set = |device: &Device<T>, lock: &RtnlLock<'_>| {
+            T::set_mac_address(device, MacAddress::new(bytes).ok_or(EADDRNOTAVAIL)?, lock)?;
+            // SAFETY: The device is valid and rtnl is held.
+            unsafe { bindings::rc_helper_eth_hw_addr_set(device.as_ptr(), bytes.as_ptr()) };
+            Ok(0)
+        };
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| set(dev, lock))) }
+    }
+
+    unsafe extern "C" fn fix_features(
+        dev: *mut bindings::net_device,
+        wanted: bindings::netdev_features_t,
+    ) -> bindings::netdev_features_t {
+        let fix = |device: &Device<T>, lock: &RtnlLock<'_>| {
+            T::fix_features(device, Features::from_raw(wanted), lock).into_raw()
+        };
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe { Self::with_rtnl(dev, fix) }
+    }
+
+    unsafe extern "C" fn set_features(
+        dev: *mut bindings::net_device,
+        features: bindings::netdev_features_t,
+    ) -> c_int {
+        let set = |device: &Device<T>, lock: &RtnlLock<'_>| {
+            T::set_features(device, Features::from_raw(features), lock).map(|()| 0)
+        };
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| set(dev, lock))) }
+    }
+
+    unsafe extern "C" fn features_check(
+        skb: *mut bindings::sk_buff,
+        dev: *mut bindings::net_device,
+        features: bindings::netdev_features_t,
+    ) -> bindings::netdev_features_t {
+        // SAFETY: The core calls this on a `Device<T>`.
+        let device = unsafe { Device::<T>::from_raw(dev) };
+        // SAFETY: The core lends a valid skb; it is not dropped here, and a
+        // shared reference only reads it.
+        let skb = ManuallyDrop::new(unsafe { TxSkb::from_raw(skb) });
+        T::features_check(device, &skb, Features::from_raw(features)).into_raw()
+    }
+
+    unsafe extern "C" fn rx_queue_stats(
+        dev: *mut bindings::net_device,
+        queue: c_int,
+        stats: *mut bindings::netdev_queue_stats_rx,
+    ) {
+        // CAST: The core counts queues up from 0.
+        // SAFETY: The core calls this on a `Device<T>`, with its lock held.
+        let counters =
+            unsafe { Self::with_lock(dev, |dev, lock| T::rx_queue_stats(dev, queue as u32, lock)) };
+        // SAFETY: The core lends the structure during the call.
+        counters.fill(unsafe { &mut *stats });
+    }
+
+    unsafe extern "C" fn tx_queue_stats(
+        dev: *mut bindings::net_device,
+        queue: c_int,
+        stats: *mut bindings::netdev_queue_stats_tx,
+    ) {
+        // CAST: The core counts queues up from 0.
+        // SAFETY: The core calls this on a `Device<T>`, with its lock held.
+        let counters =
+            unsafe { Self::with_lock(dev, |dev, lock| T::tx_queue_stats(dev, queue as u32, lock)) };
+        // SAFETY: The core lends the structure during the call.
+        counters.fill(unsafe { &mut *stats });
+    }
+
+    unsafe extern "C" fn base_stats(
+        dev: *mut bindings::net_device,
+        rx: *mut bindings::netdev_queue_stats_rx,
+        tx: *mut bindings::netdev_queue_stats_tx,
+    ) {
+        // SAFETY: The core calls this on a `Device<T>`, with its lock held.
+        let (rx_counters, tx_counters) =
+            unsafe { Self::with_lock(dev, |dev, lock| T::base_queue_stats(dev, lock)) };
+        // SAFETY: The core lends both structures during the call.
+        rx_counters.fill(unsafe { &mut *rx });
+        // SAFETY: As above.
+        tx_counters.fill(unsafe { &mut *tx });
+    }
+}
