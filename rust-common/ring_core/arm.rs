@@ -86,6 +86,7 @@ impl<const LAPS: u32> LapBudget<LAPS> {
 
     /// Completions that one poll may consume, so that the device's limit holds
     /// even if the one before stopped just short of ringing.
+    #[inline]
     pub const fn poll_limit(&self) -> u32 {
         self.half
     }
@@ -93,12 +94,14 @@ impl<const LAPS: u32> LapBudget<LAPS> {
     /// A poll consumed `n` completions; true if the doorbell is due although
     /// the ring is not armed.
     #[must_use = "the device stops, or overwrites completions, when it is not told"]
+    #[inline]
     pub fn consumed(&mut self, n: u32) -> bool {
         self.since_ring = self.since_ring.saturating_add(n);
         self.since_ring >= self.half
     }
 
     /// The consumer index was written, armed or not.
+    #[inline]
     pub fn rung(&mut self) {
         self.since_ring = 0;
     }

@@ -40,11 +40,13 @@ pub struct Piece {
 
 impl Piece {
     /// First byte, counted from the start of the block.
+    #[inline]
     pub const fn offset(&self) -> u32 {
         self.offset
     }
 
     /// Bytes asked for.
+    #[inline]
     pub const fn len(&self) -> u32 {
         self.len
     }
@@ -55,12 +57,14 @@ impl Piece {
     }
 
     /// Who asked for it.
+    #[inline]
     pub const fn user(&self) -> User {
         self.user
     }
 
     /// Gives the piece back: the count to publish, given the one before.
     /// Pieces are freed in the order they were taken.
+    #[inline]
     pub const fn free(self, freed: u32) -> u32 {
         freed.wrapping_add(self.charged)
     }
@@ -109,6 +113,7 @@ impl BounceRing {
     }
 
     /// Bytes taken and not freed, charges included.
+    #[inline]
     pub const fn used(&self, freed: u32) -> u32 {
         self.next.count().wrapping_sub(freed)
     }
@@ -118,6 +123,7 @@ impl BounceRing {
     /// `None` if `len` is 0, `align` is no power of two, or no such bytes are
     /// free: then the caller maps the packet instead. An idle ring serves any
     /// `len` up to its size.
+    #[inline]
     pub fn take(&mut self, len: u32, align: u32, user: User, freed: u32) -> Option<Piece> {
         if len == 0 || !align.is_power_of_two() {
             return None;
@@ -159,6 +165,7 @@ impl BounceRing {
     /// # Errors
     ///
     /// Hands the piece back if it is not the last one taken.
+    #[inline]
     pub fn roll_back(&mut self, piece: Piece) -> Result<(), Piece> {
         if piece.before.advanced(piece.charged, self.size) != self.next {
             return Err(piece);

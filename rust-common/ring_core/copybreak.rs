@@ -27,6 +27,7 @@ pub enum Copied {
 /// assert_eq!(decide(9000, 9000, 256), Copied::Nothing);
 /// assert_eq!(decide(60, 60, 0), Copied::Nothing);
 /// ```
+#[inline]
 pub const fn decide(len: u32, head_len: u32, copybreak: u32) -> Copied {
     if len == 0 || copybreak == 0 {
         Copied::Nothing

@@ -48,6 +48,7 @@ pub struct MustRing<'a>(&'a mut TxDoorbell);
 impl MustRing<'_> {
     /// Calls `write` with the number of descriptors to announce, unless there
     /// is none, and marks them as announced.
+    #[inline]
     pub fn ring(self, write: impl FnOnce(u32)) -> Rung {
         self.0.pending.announce(write);
         Rung(())
@@ -86,6 +87,7 @@ impl TxDoorbell {
     }
 
     /// A packet of `n` descriptors was queued and `answer` came from the core.
+    #[inline]
     pub fn sent(&mut self, n: u32, answer: SentQueue) -> Decision<'_> {
         self.pending.add(n);
         if answer.kick || answer.stopped || self.pending.descriptors >= self.limit {
@@ -97,11 +99,13 @@ impl TxDoorbell {
 
     /// A packet was dropped. Whatever `xmit_more` says, packets deferred before
     /// it are announced: it may have been the last of its burst.
+    #[inline]
     pub fn dropped(&mut self) -> MustRing<'_> {
         MustRing(self)
     }
 
     /// Descriptors that the device does not know of.
+    #[inline]
     pub const fn unannounced(&self) -> u32 {
         self.pending.descriptors
     }
@@ -157,6 +161,7 @@ impl RxDoorbell {
     /// `n` buffers were posted; true if the caller has to
     /// [`flush`](Self::flush) before it posts more.
     #[must_use = "the device may be short of buffers"]
+    #[inline]
     pub fn posted(&mut self, n: u32) -> bool {
         self.pending.add(n);
         self.pending.descriptors >= self.bound
@@ -164,11 +169,13 @@ impl RxDoorbell {
 
     /// Calls `write` with the number of buffers to announce, unless there is
     /// none. Due at each exit of a poll, failures included.
+    #[inline]
     pub fn flush(&mut self, write: impl FnOnce(u32)) {
         self.pending.announce(write);
     }
 
     /// Buffers that the device does not know of.
+    #[inline]
     pub const fn unannounced(&self) -> u32 {
         self.pending.descriptors
     }
@@ -193,10 +200,12 @@ impl Pending {
         }
     }
 
+    #[inline]
     fn add(&mut self, n: u32) {
         self.descriptors = self.descriptors.saturating_add(n);
     }
 
+    #[inline]
     fn announce(&mut self, write: impl FnOnce(u32)) {
         if self.descriptors == 0 {
             return;

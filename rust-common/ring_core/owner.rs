@@ -68,12 +68,14 @@ impl<const BITS: u32> Generation<BITS> {
     }
 
     /// The generation that the device writes at position `at`.
+    #[inline]
     pub const fn at(self, at: Cursor) -> u32 {
         at.count().wrapping_shr(self.shift) & self.lap_mask
     }
 
     /// Judges the entry at position `next`, in which `seen` was read. Bits of
     /// `seen` above the generation make it an overrun.
+    #[inline]
     pub const fn classify(self, next: Cursor, seen: u32) -> Entry {
         let new = self.at(next);
         if seen == new {
@@ -87,6 +89,7 @@ impl<const BITS: u32> Generation<BITS> {
 
     /// Position as slot and generation in one number, below `length << BITS`:
     /// the form of MANA's completion and event doorbells.
+    #[inline]
     pub const fn slot_and_lap(self, at: Cursor) -> u32 {
         let laps = self.lap_mask.wrapping_shl(self.shift);
         at.count() & (laps | 1u32.wrapping_shl(self.shift).wrapping_sub(1))

@@ -54,12 +54,14 @@ pub struct QueueMap<S> {
 impl<S: Deref<Target = [CpuEntry]>> QueueMap<S> {
     /// The queue that `cpu` sends on, always below the number of queues; queue
     /// 0 for a CPU that is not possible.
+    #[inline]
     pub fn queue_of(&self, cpu: usize) -> u16 {
         self.entries.get(cpu).map_or(0, |entry| entry.queue)
     }
 
     /// Whether two or more online CPUs send on `queue`, which then needs the
     /// queue's lock even from per-CPU contexts (XDP).
+    #[inline]
     pub fn is_shared(&self, queue: u16) -> bool {
         // The CPU of rank `queue` is its first user, that of rank
         // `queue + queues` its second.

@@ -77,21 +77,25 @@ impl<C: Count> Counts<C> {
     }
 
     /// Slots that xmit may fill now; completion can only raise it.
+    #[inline]
     pub fn free(&self, producer: &Producer) -> u32 {
         producer.free(self.consumed.load_acquire())
     }
 
     /// Slots that completion may empty now; xmit can only raise it.
+    #[inline]
     pub fn used(&self, consumer: &Consumer) -> u32 {
         consumer.used(self.produced.load_acquire())
     }
 
     /// [`Producer::reserve`] against what completion has published.
+    #[inline]
     pub fn reserve<'a>(&self, producer: &'a mut Producer, n: u32) -> Option<Claim<'a>> {
         producer.reserve(n, self.consumed.load_acquire())
     }
 
     /// [`Consumer::take`] against what xmit has published.
+    #[inline]
     pub fn take<'a>(&self, consumer: &'a mut Consumer, n: u32) -> Option<Claim<'a>> {
         consumer.take(n, self.produced.load_acquire())
     }
@@ -100,11 +104,13 @@ impl<C: Count> Counts<C> {
     ///
     /// Call it before the doorbell: the device may complete the slots within
     /// the doorbell write.
+    #[inline]
     pub fn publish_produced(&self, filled: Claim<'_>) {
         self.produced.store_release(filled.commit());
     }
 
     /// Commits what [`Counts::take`] claimed and shows it to xmit.
+    #[inline]
     pub fn publish_consumed(&self, emptied: Claim<'_>) {
         self.consumed.store_release(emptied.commit());
     }

@@ -78,6 +78,7 @@ impl Slab {
     }
 
     /// Where element `index` starts; `None` past the last.
+    #[inline]
     pub const fn offset(self, index: u32) -> Option<usize> {
         if index >= self.count {
             return None;
@@ -88,6 +89,7 @@ impl Slab {
 
     /// The element that starts at `offset`, for a device that hands back an
     /// address; `None` if none starts there.
+    #[inline]
     pub const fn index(self, offset: usize) -> Option<u32> {
         if offset >= self.bytes {
             return None;

@@ -54,21 +54,25 @@ impl StopWake {
     }
 
     /// Free slots with which the queue is still left running.
+    #[inline]
     pub const fn stop(self) -> u32 {
         self.stop
     }
 
     /// Free slots from which a stopped queue runs again.
+    #[inline]
     pub const fn wake(self) -> u32 {
         self.wake
     }
 
     /// Whether the next packet might not fit.
+    #[inline]
     pub const fn must_stop(self, free: u32) -> bool {
         free < self.stop
     }
 
     /// Whether a stopped queue may run again.
+    #[inline]
     pub const fn may_wake(self, free: u32) -> bool {
         free >= self.wake
     }
