@@ -52,9 +52,14 @@ RC_CONST(ETHTOOL_COALESCE_USE_ADAPTIVE_TX);
 RC_CONST(ETHTOOL_OP_NEEDS_RTNL_SRINGPARAM);
 RC_CONST(ETHTOOL_OP_NEEDS_RTNL_SCHANNELS);
 RC_CONST(ETH_RSS_HASH_TOP);
+RC_CONST(PAGE_ALLOC_COSTLY_ORDER);
 RC_CONST(PP_FLAG_DMA_MAP);
 RC_CONST(PP_FLAG_DMA_SYNC_DEV);
+RC_CONST(SMP_CACHE_BYTES);
 
 /* Bytes that napi_build_skb() takes at the end of a buffer. */
 static const u32 __maybe_unused RC_CONST_SKB_SHARED_INFO_SIZE =
 	SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+
+/* NET_SKB_PAD, as an expression that a constant may have. */
+static const u32 __maybe_unused RC_CONST_NET_SKB_PAD = MAX(32, L1_CACHE_BYTES);

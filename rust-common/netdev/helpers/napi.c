@@ -35,15 +35,13 @@ static bool locked_by_us(struct net_device *dev)
  * @poll: poll function
  * @index: slot of the settings, below the larger of the queue counts given to
  *	   alloc_etherdev_mqs()
- * @irq: interrupt that schedules it, or -1
  *
  * Context: Process, under the instance lock.
  */
 void rc_helper_napi_add(struct net_device *dev, struct napi_struct *napi,
-			int (*poll)(struct napi_struct *, int), u32 index, int irq)
+			int (*poll)(struct napi_struct *, int), u32 index)
 {
 	netif_napi_add_config_locked(dev, napi, poll, index);
-	netif_napi_set_irq_locked(napi, irq);
 }
 EXPORT_SYMBOL_GPL(rc_helper_napi_add);
 
@@ -63,6 +61,28 @@ void rc_helper_napi_del(struct napi_struct *napi)
 EXPORT_SYMBOL_GPL(rc_helper_napi_del);
 
 /**
+ * rc_helper_napi_enable() - Enable a NAPI
+ * @napi: disabled NAPI
+ * @irq: interrupt that schedules it, or -1; the core watches its affinity while
+ *	 the NAPI is enabled
+ *
+ * Context: Process, under the instance lock.
+ */
+void rc_helper_napi_enable(struct napi_struct *napi, int irq)
+{
+	netif_napi_set_irq_locked(napi, irq);
+	napi_enable_locked(napi);
+}
+EXPORT_SYMBOL_GPL(rc_helper_napi_enable);
+
+static void disable_locked(struct napi_struct *napi)
+{
+	napi_disable_locked(napi);
+	/* Before free_irq(), which does not like to be watched. */
+	netif_napi_set_irq_locked(napi, -1);
+}
+
+/**
  * rc_helper_napi_disable() - Disable a NAPI, after waiting for its poll to end
  * @napi: enabled NAPI
  *
@@ -70,10 +90,15 @@ EXPORT_SYMBOL_GPL(rc_helper_napi_del);
  */
 void rc_helper_napi_disable(struct napi_struct *napi)
 {
-	if (locked_by_us(napi->dev))
-		napi_disable_locked(napi);
-	else
-		napi_disable(napi);
+	struct net_device *dev = napi->dev;
+
+	if (locked_by_us(dev)) {
+		disable_locked(napi);
+	} else {
+		netdev_lock(dev);
+		disable_locked(napi);
+		netdev_unlock(dev);
+	}
 }
 EXPORT_SYMBOL_GPL(rc_helper_napi_disable);
 

@@ -6,7 +6,8 @@
 #include <linux/netdevice.h>
 
 void rc_helper_napi_add(struct net_device *dev, struct napi_struct *napi,
-			int (*poll)(struct napi_struct *, int), u32 index, int irq);
+			int (*poll)(struct napi_struct *, int), u32 index);
+void rc_helper_napi_enable(struct napi_struct *napi, int irq);
 void rc_helper_napi_del(struct napi_struct *napi);
 void rc_helper_napi_disable(struct napi_struct *napi);
 void rc_helper_napi_schedule(struct napi_struct *napi);

@@ -19,10 +19,10 @@ struct rc_helper_rx_buf {
 };
 
 /* &rc_helper_rx_info.flags */
-#define RC_HELPER_RX_CSUM_OK	BIT(0)	/* the device verified the L4 checksum */
-#define RC_HELPER_RX_HASH_L3	BIT(1)	/* @hash is over the L3 addresses */
-#define RC_HELPER_RX_HASH_L4	BIT(2)	/* @hash is over addresses and ports */
-#define RC_HELPER_RX_VLAN	BIT(3)	/* @vlan_tci was taken out of the packet */
+#define RC_HELPER_RX_CSUM_OK	0x01	/* the device verified the L4 checksum */
+#define RC_HELPER_RX_HASH_L3	0x02	/* @hash is over the L3 addresses */
+#define RC_HELPER_RX_HASH_L4	0x04	/* @hash is over addresses and ports */
+#define RC_HELPER_RX_VLAN	0x08	/* @vlan_tci was taken out of the packet */
 
 /**
  * struct rc_helper_rx_info - What is known about a received packet

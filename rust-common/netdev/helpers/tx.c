@@ -84,10 +84,10 @@ void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *
 
 	if (netdev_xmit_more())
 		meta->flags |= RC_HELPER_TX_MORE;
+	/* The core inserts tags of the other EtherType: no driver offers those. */
 	if (skb_vlan_tag_present(skb)) {
 		meta->flags |= RC_HELPER_TX_VLAN;
 		meta->vlan_tci = skb_vlan_tag_get(skb);
-		meta->vlan_proto = ntohs(skb->vlan_proto);
 	}
 	if (!csum && !skb_is_gso(skb))
 		return;
@@ -179,6 +179,21 @@ int rc_helper_tx_pad(struct sk_buff *skb, unsigned int len)
 	return skb_put_padto(skb, len);
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_pad);
+
+/**
+ * rc_helper_tx_checksum() - Fill in the checksum that was left to the device
+ * @skb: packet
+ *
+ * Context: ndo_start_xmit().
+ * Return: 0, -EINVAL if it is shared or damaged, or -ENOMEM.
+ */
+int rc_helper_tx_checksum(struct sk_buff *skb)
+{
+	if (skb_shared(skb))
+		return -EINVAL;
+	return skb_checksum_help(skb);
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_checksum);
 
 /**
  * rc_helper_tx_linearize() - Copy a packet into one linear part
@@ -321,6 +336,7 @@ EXPORT_SYMBOL_GPL(rc_helper_tx_drop);
 /**
  * rc_helper_txq_sent() - Account a posted packet, and stop a queue that is full
  * @txq: TX queue
+ * @skb: the packet; stamped with the time if its sender has asked for that
  * @tail: units that were completed, free-running; NAPI publishes it
  * @head: units that were posted, free-running, this packet included
  * @size: units of the ring
@@ -332,10 +348,12 @@ EXPORT_SYMBOL_GPL(rc_helper_tx_drop);
  * Context: ndo_start_xmit(), or under the queue's xmit lock.
  * Return: RC_HELPER_SENT_*.
  */
-u32 rc_helper_txq_sent(struct netdev_queue *txq, const u32 *tail, u32 head, u32 size,
-		       u32 stop, u32 wake, unsigned int bytes, bool more)
+u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb, const u32 *tail,
+		       u32 head, u32 size, u32 stop, u32 wake, unsigned int bytes, bool more)
 {
 	u32 sent = 0;
+
+	skb_tx_timestamp(skb);
 
 	/* First, so that a queue that stops here rings for the whole burst. */
 	if (!netif_txq_maybe_stop(txq, size - (head - READ_ONCE(*tail)), stop, wake))

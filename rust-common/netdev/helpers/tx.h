@@ -25,10 +25,10 @@ struct rc_helper_piece {
 #define RC_HELPER_GSO_OTHER	5
 
 /* &rc_helper_tx_meta.flags */
-#define RC_HELPER_TX_CSUM	BIT(0)	/* a checksum is left to the device */
-#define RC_HELPER_TX_VLAN	BIT(1)	/* @vlan_tci is to be inserted */
-#define RC_HELPER_TX_ENCAP	BIT(2)	/* offsets are those of the inner headers */
-#define RC_HELPER_TX_MORE	BIT(3)	/* another packet follows at once */
+#define RC_HELPER_TX_CSUM	0x01	/* a checksum is left to the device */
+#define RC_HELPER_TX_VLAN	0x02	/* @vlan_tci is to be inserted */
+#define RC_HELPER_TX_ENCAP	0x04	/* offsets are those of the inner headers */
+#define RC_HELPER_TX_MORE	0x08	/* another packet follows at once */
 
 /**
  * struct rc_helper_tx_meta - What a driver asks about a packet to send
@@ -42,8 +42,7 @@ struct rc_helper_piece {
  * @transport_offset: Offset of the L4 header; 0 where there is none to speak of
  * @csum_start: Offset from which the device sums up
  * @csum_offset: Offset behind @csum_start of the checksum field
- * @vlan_tci: Tag to insert
- * @vlan_proto: Its EtherType, in host byte order
+ * @vlan_tci: Tag to insert, of EtherType 0x8100
  * @queue: TX queue
  * @nr_frags: Pieces besides the linear part
  * @gso_kind: One of RC_HELPER_GSO_*
@@ -63,7 +62,6 @@ struct rc_helper_tx_meta {
 	u32 csum_start;
 	u16 csum_offset;
 	u16 vlan_tci;
-	u16 vlan_proto;
 	u16 queue;
 	u8 nr_frags;
 	u8 gso_kind;
@@ -73,11 +71,12 @@ struct rc_helper_tx_meta {
 };
 
 /* rc_helper_txq_sent() */
-#define RC_HELPER_SENT_KICK	BIT(0)	/* __netdev_tx_sent_queue() returned true */
-#define RC_HELPER_SENT_STOPPED	BIT(1)	/* the queue is stopped now */
+#define RC_HELPER_SENT_KICK	0x01	/* __netdev_tx_sent_queue() returned true */
+#define RC_HELPER_SENT_STOPPED	0x02	/* the queue is stopped now */
 
 void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *meta);
 int rc_helper_tx_prepare_tso(struct sk_buff *skb);
+int rc_helper_tx_checksum(struct sk_buff *skb);
 int rc_helper_tx_pad(struct sk_buff *skb, unsigned int len);
 int rc_helper_tx_linearize(struct sk_buff *skb);
 int rc_helper_tx_map(struct device *dev, const struct sk_buff *skb, u32 split,
@@ -87,8 +86,8 @@ void rc_helper_tx_unmap(struct device *dev, const struct rc_helper_piece *ring,
 void rc_helper_tx_done(struct device *dev, const struct rc_helper_piece *ring,
 		       u32 mask, u32 start, u32 n, struct sk_buff *skb, int budget);
 void rc_helper_tx_drop(struct sk_buff *skb, enum skb_drop_reason reason);
-u32 rc_helper_txq_sent(struct netdev_queue *txq, const u32 *tail, u32 head, u32 size,
-		       u32 stop, u32 wake, unsigned int bytes, bool more);
+u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb, const u32 *tail,
+		       u32 head, u32 size, u32 stop, u32 wake, unsigned int bytes, bool more);
 bool rc_helper_txq_completed(struct netdev_queue *txq, u32 free, u32 wake,
 			     unsigned int packets, unsigned int bytes);
 void rc_helper_txq_reset(struct netdev_queue *txq);

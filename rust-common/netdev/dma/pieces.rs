@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The mapped parts of the packets that a TX queue has in flight.
+//!
+//! A FIFO between the two sides of the queue: [`PieceMapper`] under the queue's xmit lock,
+//! [`PieceUnmapper`] in NAPI. One C call maps a packet, one unmaps it and frees it.
+
+use core::{
+    cell::UnsafeCell,
+    iter::FusedIterator,
+    marker::PhantomData,
+    // What these compile to is `smp_load_acquire()` and `smp_store_release()`; those of the kernel
+    // crate are a call each.
+    sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    },
+};
+
+use kernel::{
+    device,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    },
+};
+
+use super::{
+    coherent::raw_device,
+    DmaAddr, //
+};
+use crate::{
+    bindings,
+    napi::PollContext,
+    skb::{
+        InFlightSkb,
+        Reason,
+        TxSkb, //
+    },
+};
+
+/// A position on a cache line of its own, since the two sides run on different CPUs.
+#[repr(align(64))]
+struct Position(AtomicU32);
+
+/// The pieces of one queue.
+///
+/// # Invariants
+///
+/// - The length of `slots` is a power of two, `mask` is one less.
+/// - `tail <= head <= tail + slots.len()`, both free-running.
+/// - The slots from `tail` to `head` hold mappings of `dev` that are alive. Only the one
+///   [`PieceUnmapper`] accesses them and moves `tail`.
+/// - The other slots are accessed only by the one [`PieceMapper`], which moves `head`.
+struct Ring {
+    dev: ARef<device::Device>,
+    slots: KVVec<UnsafeCell<bindings::rc_helper_piece>>,
+    mask: u32,
+    head: Position,
+    tail: Position,
+}
+
+// SAFETY: By the type invariant each slot is accessed by one side at a time. Moving a position with
+// `Release` and reading it with `Acquire` orders the accesses. A mapping belongs to no thread.
+unsafe impl Send for Ring {}
+
+// SAFETY: As above.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    fn base(&self) -> *mut bindings::rc_helper_piece {
+        // `UnsafeCell` is a transparent wrapper, so its slices have the layout of arrays in C.
+        UnsafeCell::raw_get(self.slots.as_ptr())
+    }
+
+    fn dev(&self) -> *mut bindings::device {
+        raw_device(&self.dev)
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let head = *self.head.0.get_mut();
+        let tail = *self.tail.0.get_mut();
+        // SAFETY: By the type invariant these slots hold living mappings; both sides are gone.
+        unsafe {
+            bindings::rc_helper_tx_unmap(
+                self.dev(),
+                self.base(),
+                self.mask,
+                tail,
+                head.wrapping_sub(tail),
+            )
+        };
+    }
+}
+
+/// Makes a FIFO of `capacity` pieces, at least 2 and a power of two, for DMA by `dev`. Sleeps.
+///
+/// Whatever is still mapped when both sides are dropped is unmapped then; that must be before
+/// the driver is unbound from `dev`.
+///
+/// # Errors
+///
+/// - `EINVAL` for another capacity.
+/// - `ENOMEM` if there is no memory.
+pub fn piece_ring(dev: &device::Device, capacity: u32) -> Result<(PieceMapper, PieceUnmapper)> {
+    if capacity < 2 || !capacity.is_power_of_two() {
+        return Err(EINVAL);
+    }
+    // CAST: `usize` has 64 bits on every target.
+    let len = capacity as usize;
+    let mut slots = KVVec::with_capacity(len, GFP_KERNEL)?;
+    for _ in 0..len {
+        slots.push(
+            UnsafeCell::new(bindings::rc_helper_piece { addr: 0, len: 0 }),
+            GFP_KERNEL,
+        )?;
+    }
+    // INVARIANT: The FIFO is empty; there is one of each side.
+    let ring = Arc::new(
+        Ring {
+            dev: dev.into(),
+            slots,
+            mask: capacity - 1,
+            head: Position(AtomicU32::new(0)),
+            tail: Position(AtomicU32::new(0)),
+        },
+        GFP_KERNEL,
+    )?;
+    Ok((
+        PieceMapper {
+            ring: ring.clone(),
+            head: 0,
+            pending: 0,
+        },
+        PieceUnmapper { ring, tail: 0 },
+    ))
+}
+
+/// Why a packet was not mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapError {
+    /// The FIFO is full.
+    Full,
+    /// The DMA layer has no room, or the device cannot reach the packet.
+    Dma,
+}
+
+/// The side that maps. Context: that of xmit.
+///
+/// # Invariants
+///
+/// - `head` is the ring's head.
+/// - The `pending` slots from there on hold living mappings.
+pub struct PieceMapper {
+    ring: Arc<Ring>,
+    head: u32,
+    pending: u32,
+}
+
+impl PieceMapper {
+    /// Maps a packet for the device to read, and returns the number of its pieces.
+    ///
+    /// The first piece ends behind `split` bytes of the linear part; 0 for no split.
+    /// The mappings are undone unless [`commit`](Self::commit) follows.
+    ///
+    /// # Errors
+    ///
+    /// See [`MapError`]; nothing is left mapped.
+    #[inline]
+    pub fn map(&mut self, skb: &TxSkb, split: u32) -> Result<u32, MapError> {
+        self.undo();
+        let tail = self.ring.tail.0.load(Ordering::Acquire);
+        let room = self
+            .ring
+            .mask
+            .wrapping_add(1)
+            .wrapping_sub(self.head.wrapping_sub(tail));
+        // SAFETY:
+        // - The device and the packet are valid.
+        // - By the invariants of `Ring`, of `mask + 1` slots the `room` ones from `head` on are
+        //   this side's. The unmapping side has finished with them, as `Acquire` on `tail` says.
+        let n = unsafe {
+            bindings::rc_helper_tx_map(
+                self.ring.dev(),
+                skb.as_ptr(),
+                split,
+                self.ring.base(),
+                self.ring.mask,
+                self.head,
+                room,
+            )
+        };
+        match u32::try_from(n) {
+            // INVARIANT: The helper mapped `n` pieces.
+            Ok(n) => {
+                self.pending = n;
+                Ok(n)
+            }
+            Err(_) if n == -(bindings::ENOSPC as i32) => Err(MapError::Full),
+            Err(_) => Err(MapError::Dma),
+        }
+    }
+
+    /// The pieces of the packet that was mapped last, for its descriptors.
+    #[inline]
+    pub fn pieces(&self) -> Pieces<'_> {
+        // INVARIANT: By the type invariant these slots hold living mappings. They stay alive while
+        // `self` is borrowed, since only this side can undo or hand them over.
+        Pieces {
+            base: self.ring.base(),
+            mask: self.ring.mask,
+            next: self.head,
+            len: self.pending,
+            _owner: PhantomData,
+        }
+    }
+
+    /// Hands the pieces of the packet that was mapped last to the unmapping side.
+    ///
+    /// Before the device is told of the packet, so that its completion finds them.
+    #[inline]
+    pub fn commit(&mut self) {
+        // INVARIANT: Nothing is pending any more; the slots now belong to the other side.
+        self.head = self.head.wrapping_add(self.pending);
+        self.pending = 0;
+        self.ring.head.0.store(self.head, Ordering::Release);
+    }
+
+    /// Unmaps the packet that was mapped last, unless it was committed.
+    #[inline]
+    pub fn undo(&mut self) {
+        if self.pending == 0 {
+            return;
+        }
+        // SAFETY: By the type invariant these slots hold living mappings of the device, and are
+        // this side's.
+        unsafe {
+            bindings::rc_helper_tx_unmap(
+                self.ring.dev(),
+                self.ring.base(),
+                self.ring.mask,
+                self.head,
+                self.pending,
+            )
+        };
+        // INVARIANT: They are unmapped.
+        self.pending = 0;
+    }
+}
+
+impl Drop for PieceMapper {
+    fn drop(&mut self) {
+        self.undo();
+    }
+}
+
+/// The side that unmaps. Context: NAPI, or process context while the queue is down.
+///
+/// # Invariants
+///
+/// `tail` is the ring's tail.
+pub struct PieceUnmapper {
+    ring: Arc<Ring>,
+    tail: u32,
+}
+
+impl PieceUnmapper {
+    /// Takes the `n` oldest pieces off the FIFO with `unmap(start, n)`, or as many as there are.
+    #[inline(always)]
+    fn take(&mut self, n: u32, unmap: impl FnOnce(&Ring, u32, u32)) {
+        let head = self.ring.head.0.load(Ordering::Acquire);
+        let n = n.min(head.wrapping_sub(self.tail));
+        unmap(&self.ring, self.tail, n);
+        // INVARIANT: The slots are handed back to the mapping side, which `Release` orders behind
+        // the reads of them.
+        self.tail = self.tail.wrapping_add(n);
+        self.ring.tail.0.store(self.tail, Ordering::Release);
+    }
+
+    /// Unmaps the `n` oldest pieces, those of `skb`, and frees the packet as sent.
+    #[inline]
+    pub fn consume(&mut self, n: u32, skb: InFlightSkb, cx: &PollContext<'_>) {
+        let budget = cx.napi_budget();
+        self.take(n, |ring, start, n| {
+            // SAFETY:
+            // - By the invariant of `Ring` the slots hold living mappings of the device, and are
+            //   this side's.
+            // - `into_raw` gives the packet up to the helper, which frees it.
+            // - `budget` is that of the poll this runs in.
+            unsafe {
+                bindings::rc_helper_tx_done(
+                    ring.dev(),
+                    ring.base(),
+                    ring.mask,
+                    start,
+                    n,
+                    skb.into_raw(),
+                    budget,
+                )
+            }
+        });
+    }
+
+    /// Unmaps the `n` oldest pieces, those of `skb`, and drops the packet, which the device has not
+    /// sent.
+    pub fn drop_reason(&mut self, n: u32, skb: InFlightSkb, reason: Reason) {
+        self.take(n, |ring, start, n| {
+            // SAFETY: By the invariant of `Ring` the slots hold living mappings of the device, and
+            // are this side's.
+            unsafe { bindings::rc_helper_tx_unmap(ring.dev(), ring.base(), ring.mask, start, n) }
+        });
+        skb.drop_reason(reason);
+    }
+}
+
+/// A part of a packet, mapped for the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// Where the device reads it.
+    pub addr: DmaAddr<'a>,
+    /// Bytes, never 0.
+    pub len: u32,
+}
+
+/// The pieces of one packet, in order.
+///
+/// # Invariants
+///
+/// The `len` slots from `next` on, modulo `mask + 1`, hold mappings that live, and that nobody
+/// writes to, for `'a`.
+#[derive(Clone)]
+pub struct Pieces<'a> {
+    base: *const bindings::rc_helper_piece,
+    mask: u32,
+    next: u32,
+    len: u32,
+    _owner: PhantomData<&'a PieceMapper>,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece<'a>> {
+        self.len = self.len.checked_sub(1)?;
+        // CAST: `usize` has 64 bits on every target.
+        let slot = (self.next & self.mask) as usize;
+        self.next = self.next.wrapping_add(1);
+        // SAFETY: `slot` is inside of the ring, and nobody writes to it for `'a`, by the type
+        // invariant.
+        let piece = unsafe { self.base.add(slot).read() };
+        Some(Piece {
+            // SAFETY: By the type invariant the mapping lives for `'a`.
+            addr: unsafe { DmaAddr::new(piece.addr) },
+            len: piece.len,
+        })
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // CAST: `usize` has 64 bits on every target.
+        let len = self.len as usize;
+        (len, Some(len))
+    }
+}
+
+impl ExactSizeIterator for Pieces<'_> {}
+
+impl FusedIterator for Pieces<'_> {}

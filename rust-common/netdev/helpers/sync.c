@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+/* C helpers for waiting and deferring. */
+
+#include <linux/cpumask.h>
+#include <linux/export.h>
+
+#include "sync.h"
+
+/**
+ * rc_helper_completion_reinit() - Forget events that came before
+ * @completion: nobody waits for it at this time
+ *
+ * Unlike reinit_completion(), safe against a complete() at the same time.
+ *
+ * Context: Any.
+ */
+void rc_helper_completion_reinit(struct completion *completion)
+{
+	while (try_wait_for_completion(completion))
+		;
+}
+EXPORT_SYMBOL_GPL(rc_helper_completion_reinit);
+
+/**
+ * rc_helper_work_init() - Initialise work
+ * @work: uninitialised memory
+ * @func: what it does
+ *
+ * Context: Process.
+ */
+void rc_helper_work_init(struct delayed_work *work, work_func_t func)
+{
+	INIT_DELAYED_WORK(work, func);
+}
+EXPORT_SYMBOL_GPL(rc_helper_work_init);
+
+/**
+ * rc_helper_work_schedule() - Have work run on the system's work queue
+ * @work: initialised work; nothing happens if it is disabled
+ * @delay: when, in jiffies; counts instead of an earlier call's
+ *
+ * Context: Any.
+ */
+void rc_helper_work_schedule(struct delayed_work *work, unsigned long delay)
+{
+	mod_delayed_work(system_percpu_wq, work, delay);
+}
+EXPORT_SYMBOL_GPL(rc_helper_work_schedule);
+
+/**
+ * rc_helper_cpus_online() - Number of CPUs online
+ *
+ * Context: Any; it changes at any time unless cpus_read_lock() is held.
+ * Return: The number, at least 1.
+ */
+u32 rc_helper_cpus_online(void)
+{
+	return num_online_cpus();
+}
+EXPORT_SYMBOL_GPL(rc_helper_cpus_online);

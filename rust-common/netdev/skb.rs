@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Packets: `struct sk_buff` as an owned, mostly opaque, pointer.
+//!
+//! A packet to send may be shared with others, so a driver is given a read view of it. The one
+//! change that hardware asks for, a template of the headers for TSO, goes through
+//! [`TxSkb::prepare_tso`], which copies the head first where it must. Nothing is stored in the
+//! packet itself.
+
+use core::{
+    mem::MaybeUninit,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use crate::bindings;
+
+/// Most fragments that a packet has besides its linear part.
+// CAST: It fits.
+pub const MAX_SKB_FRAGS: u32 = bindings::MAX_SKB_FRAGS as u32;
+
+/// Why a packet is dropped, for drop monitors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The ring has no room.
+    RingFull,
+    /// No memory, or no DMA mapping.
+    NoMemory,
+    /// The packet could not be mapped for DMA.
+    MapFailed,
+    /// The device cannot send a packet like this.
+    Unsupported,
+    /// The port went down, or is about to be reset, with the packet in flight.
+    DeviceGone,
+}
+
+impl Reason {
+    fn as_raw(self) -> bindings::skb_drop_reason {
+        match self {
+            Self::RingFull => bindings::skb_drop_reason_SKB_DROP_REASON_FULL_RING,
+            Self::NoMemory | Self::MapFailed => bindings::skb_drop_reason_SKB_DROP_REASON_NOMEM,
+            Self::Unsupported => bindings::skb_drop_reason_SKB_DROP_REASON_DEV_HDR,
+            Self::DeviceGone => bindings::skb_drop_reason_SKB_DROP_REASON_DEV_READY,
+        }
+    }
+
+    /// The reason behind what a helper returned.
+    fn check(err: c_int) -> Result<(), Self> {
+        if err == 0 {
+            Ok(())
+        } else if err == ENOMEM.to_errno() {
+            Err(Self::NoMemory)
+        } else {
+            Err(Self::Unsupported)
+        }
+    }
+}
+
+/// How a packet is to be segmented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GsoKind {
+    /// Not at all.
+    None,
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP over IPv4.
+    Udp4,
+    /// UDP over IPv6.
+    Udp6,
+    /// Anything else.
+    Other,
+}
+
+/// IP version of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum L3 {
+    /// Not IP, or not known: headers are looked at only where an offload is asked for.
+    None,
+    /// IPv4.
+    Ip4,
+    /// IPv6.
+    Ip6,
+}
+
+/// A checksum that is left to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CsumPartial {
+    /// Offset in the packet from which to sum up, in bytes.
+    pub start: u32,
+    /// Offset behind `start` of the checksum field, in bytes.
+    pub offset: u16,
+}
+
+/// What a driver asks about a packet, gathered by one call.
+///
+/// For an encapsulated packet the offsets and the header length are those of the inner headers.
+/// Headers are looked at only where an offload is asked for; of other packets nothing is known.
+#[derive(Clone, Copy, Debug)]
+pub struct TxMeta {
+    /// Bytes in all.
+    pub len: u32,
+    /// Bytes of the linear part.
+    pub head_len: u32,
+    /// Bytes on the wire, without FCS: with GSO, each segment has its headers.
+    pub bytes_on_wire: u32,
+    /// Packets on the wire: the segments with GSO, else 1.
+    pub packets: u32,
+    /// Bytes up to the end of the L4 header with GSO, else 0.
+    pub hdr_len: u32,
+    /// Payload bytes of a segment with GSO, else 0.
+    pub gso_size: u32,
+    /// Offset of the L3 header, 0 unless known.
+    pub network_offset: u32,
+    /// Offset of the L4 header, 0 unless known.
+    pub transport_offset: u32,
+    /// Fragments besides the linear part.
+    pub nr_frags: u32,
+    /// How it is to be segmented.
+    pub gso_kind: GsoKind,
+    /// IP version.
+    pub l3: L3,
+    /// IP protocol number, 0 unless known.
+    pub l4_proto: u8,
+    /// The checksum that is left to the device.
+    pub csum: Option<CsumPartial>,
+    /// Tag control information to insert, of EtherType 0x8100.
+    pub vlan: Option<u16>,
+    /// The TX queue.
+    pub queue: u16,
+    flags: u32,
+}
+
+impl TxMeta {
+    #[inline(always)]
+    fn new(raw: &bindings::rc_helper_tx_meta) -> Self {
+        let flags = u32::from(raw.flags);
+        let has = |flag| flags & flag != 0;
+        Self {
+            len: raw.len,
+            head_len: raw.head_len,
+            bytes_on_wire: raw.wire_bytes,
+            packets: raw.packets,
+            hdr_len: raw.header_len,
+            gso_size: raw.gso_size,
+            network_offset: raw.network_offset,
+            transport_offset: raw.transport_offset,
+            nr_frags: u32::from(raw.nr_frags),
+            gso_kind: match u32::from(raw.gso_kind) {
+                bindings::RC_HELPER_GSO_NONE => GsoKind::None,
+                bindings::RC_HELPER_GSO_TCP4 => GsoKind::Tcp4,
+                bindings::RC_HELPER_GSO_TCP6 => GsoKind::Tcp6,
+                bindings::RC_HELPER_GSO_UDP4 => GsoKind::Udp4,
+                bindings::RC_HELPER_GSO_UDP6 => GsoKind::Udp6,
+                _ => GsoKind::Other,
+            },
+            l3: match raw.l3 {
+                4 => L3::Ip4,
+                6 => L3::Ip6,
+                _ => L3::None,
+            },
+            l4_proto: raw.l4,
+            csum: has(bindings::RC_HELPER_TX_CSUM).then_some(CsumPartial {
+                start: raw.csum_start,
+                offset: raw.csum_offset,
+            }),
+            vlan: has(bindings::RC_HELPER_TX_VLAN).then_some(raw.vlan_tci),
+            queue: raw.queue,
+            flags,
+        }
+    }
+
+    /// Whether a checksum is left to the device.
+    #[inline]
+    pub fn csum_partial(&self) -> bool {
+        self.csum.is_some()
+    }
+
+    /// Whether the offsets are those of inner headers.
+    #[inline]
+    pub fn encapsulated(&self) -> bool {
+        self.flags & bindings::RC_HELPER_TX_ENCAP != 0
+    }
+
+    /// Whether the core has another packet for this queue and calls again at once.
+    #[inline]
+    pub fn more(&self) -> bool {
+        self.flags & bindings::RC_HELPER_TX_MORE != 0
+    }
+
+    /// Whether it is known to be TCP.
+    #[inline]
+    pub fn is_tcp(&self) -> bool {
+        u32::from(self.l4_proto) == bindings::IPPROTO_TCP
+    }
+
+    /// Whether it is known to be UDP.
+    #[inline]
+    pub fn is_udp(&self) -> bool {
+        u32::from(self.l4_proto) == bindings::IPPROTO_UDP
+    }
+
+    /// Whether it is known to be IPv4.
+    #[inline]
+    pub fn is_ipv4(&self) -> bool {
+        self.l3 == L3::Ip4
+    }
+
+    /// Whether it is known to be IPv6.
+    #[inline]
+    pub fn is_ipv6(&self) -> bool {
+        self.l3 == L3::Ip6
+    }
+}
+
+/// A packet that the core has given to a driver to send.
+///
+/// Each way through xmit ends it by a name: [`into_in_flight`](Self::into_in_flight) or
+/// [`drop_reason`](Self::drop_reason).
+///
+/// # Invariants
+///
+/// `ptr` is valid, and one count of it belongs to this.
+#[must_use = "a packet is sent, or dropped with a reason"]
+pub struct TxSkb {
+    ptr: NonNull<bindings::sk_buff>,
+}
+
+// SAFETY: A packet belongs to no thread.
+unsafe impl Send for TxSkb {}
+
+impl TxSkb {
+    /// Takes a packet from the core.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` is valid, and the caller gives up one count of it.
+    pub(crate) unsafe fn from_raw(ptr: *mut bindings::sk_buff) -> Self {
+        // INVARIANT: By the safety requirement.
+        Self {
+            // SAFETY: A valid pointer is not null.
+            ptr: unsafe { NonNull::new_unchecked(ptr) },
+        }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut bindings::sk_buff {
+        self.ptr.as_ptr()
+    }
+
+    fn into_raw(self) -> *mut bindings::sk_buff {
+        let ptr = self.as_ptr();
+        core::mem::forget(self);
+        ptr
+    }
+
+    /// Gathers what a driver asks about the packet. Only within xmit.
+    #[inline]
+    pub fn describe(&self) -> TxMeta {
+        let mut raw = MaybeUninit::<bindings::rc_helper_tx_meta>::uninit();
+        // SAFETY: The packet is valid; the helper writes all of `raw`.
+        let raw = unsafe {
+            bindings::rc_helper_tx_describe(self.as_ptr(), raw.as_mut_ptr());
+            raw.assume_init()
+        };
+        TxMeta::new(&raw)
+    }
+
+    /// Turns the headers of a TCP GSO packet into the template that devices want: no IP length, no
+    /// IPv4 checksum, and in the TCP header the checksum of the pseudo header without its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Unsupported`] if it is no TCP GSO packet or somebody else holds it too,
+    /// [`Reason::NoMemory`] if the head is shared and there is no memory for a copy.
+    pub fn prepare_tso(&mut self) -> Result<(), Reason> {
+        // SAFETY: The packet is valid, and owned.
+        Reason::check(unsafe { bindings::rc_helper_tx_prepare_tso(self.as_ptr()) })
+    }
+
+    /// Fills in the checksum that was left to the device, for a packet that the device cannot do.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Unsupported`] if somebody else holds it too or it is damaged,
+    /// [`Reason::NoMemory`] if the head is shared and there is no memory for a copy.
+    pub fn checksum_help(&mut self, meta: &mut TxMeta) -> Result<(), Reason> {
+        // SAFETY: The packet is valid, and owned.
+        Reason::check(unsafe { bindings::rc_helper_tx_checksum(self.as_ptr()) })?;
+        meta.csum = None;
+        Ok(())
+    }
+
+    /// Copies all of the packet into its linear part.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Unsupported`] if somebody else holds it too, [`Reason::NoMemory`] if there is no
+    /// memory.
+    pub fn linearize(&mut self, meta: &mut TxMeta) -> Result<(), Reason> {
+        // SAFETY: The packet is valid, and owned.
+        Reason::check(unsafe { bindings::rc_helper_tx_linearize(self.as_ptr()) })?;
+        meta.head_len = meta.len;
+        meta.nr_frags = 0;
+        Ok(())
+    }
+
+    /// Pads the packet with zeroes to `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if there is no memory; the packet is dropped.
+    pub fn pad_to(self, len: u32) -> Result<Self> {
+        let ptr = self.into_raw();
+        // SAFETY: The packet is valid, and owned; on error the helper frees it.
+        to_result(unsafe { bindings::rc_helper_tx_pad(ptr, len) })?;
+        // SAFETY: It still is.
+        Ok(unsafe { Self::from_raw(ptr) })
+    }
+
+    /// Marks the packet as one that the device has.
+    #[inline]
+    pub fn into_in_flight(self) -> InFlightSkb {
+        InFlightSkb { skb: self }
+    }
+
+    /// Frees the packet as not sent.
+    pub fn drop_reason(self, reason: Reason) {
+        // SAFETY: The packet is valid, and its count is given up.
+        unsafe { bindings::rc_helper_tx_drop(self.into_raw(), reason.as_raw()) };
+    }
+}
+
+impl Drop for TxSkb {
+    /// A way out that forgot to end the packet: it is freed all the same.
+    fn drop(&mut self) {
+        // SAFETY: The packet is valid, and its count ends here.
+        unsafe {
+            bindings::rc_helper_tx_drop(
+                self.as_ptr(),
+                bindings::skb_drop_reason_SKB_DROP_REASON_NOT_SPECIFIED,
+            )
+        };
+    }
+}
+
+/// A packet that the device reads.
+///
+/// It is ended together with its mappings: see [`PieceUnmapper`](crate::dma::PieceUnmapper).
+#[must_use = "a packet is consumed, or dropped with a reason"]
+pub struct InFlightSkb {
+    skb: TxSkb,
+}
+
+impl InFlightSkb {
+    #[inline]
+    pub(crate) fn into_raw(self) -> *mut bindings::sk_buff {
+        self.skb.into_raw()
+    }
+
+    /// Frees the packet as not sent.
+    pub fn drop_reason(self, reason: Reason) {
+        self.skb.drop_reason(reason);
+    }
+}
+
+/// What a device found out about the checksum of a received packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RxCsum {
+    /// Nothing.
+    #[default]
+    None,
+    /// The L4 checksum is right.
+    Unnecessary,
+}
+
+/// What an RSS hash was computed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashKind {
+    /// L3 addresses.
+    L3,
+    /// L3 addresses and L4 ports.
+    L4,
+}
+
+/// What a device found out about a received packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RxInfo {
+    /// Its checksum.
+    pub csum: RxCsum,
+    /// Its RSS hash.
+    pub hash: Option<(u32, HashKind)>,
+    /// The tag control information that the device took out of it, of EtherType 0x8100.
+    pub vlan: Option<u16>,
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The core's side of a TX queue: stopped or not, and the byte queue limits (BQL).
+
+// What these compile to is `smp_load_acquire()` and `smp_store_release()`; those of the kernel crate
+// are a call each.
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::prelude::*;
+use ring_core::doorbell::SentQueue;
+
+use crate::{
+    bindings,
+    lock::{
+        DeviceRef,
+        OpsLock, //
+    },
+    skb::TxSkb, //
+};
+
+/// Where a ring stands after a packet was posted, and when its queue stops and starts. In units.
+pub struct Room<'a> {
+    /// Units posted, this packet included; free-running.
+    pub head: u32,
+    /// Units completed; free-running, published by NAPI.
+    pub tail: &'a AtomicU32,
+    /// Units of the ring.
+    pub size: u32,
+    /// Stop with fewer units than this free.
+    pub stop_at: u32,
+    /// Start again with this many free.
+    pub wake_at: u32,
+}
+
+/// TX queue `index` of a device, for the life of one ring behind it.
+///
+/// # Invariants
+///
+/// `txq` is a queue of the device of `device`.
+pub struct TxQueue {
+    txq: *mut bindings::netdev_queue,
+    /// Units posted to the ring behind it, for who completes them.
+    head: AtomicU32,
+    #[expect(dead_code, reason = "keeps `txq` alive")]
+    device: DeviceRef,
+}
+
+// SAFETY: The queue belongs to no thread.
+unsafe impl Send for TxQueue {}
+
+// SAFETY: The core expects one side that sends, and one that completes, at the same time. A second one
+// of a side would make BQL count wrong, which `dql_completed()` finds; memory is safe.
+unsafe impl Sync for TxQueue {}
+
+impl TxQueue {
+    /// Looks up a queue of the device whose lock is held.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the device has no such queue.
+    /// - `ENODEV` if the device is not registered.
+    pub fn new(lock: &OpsLock<'_>, index: u32) -> Result<Self> {
+        let dev = lock.device_ptr();
+        // SAFETY: The device is valid while its lock is held; the number never changes.
+        if index >= unsafe { (*dev).num_tx_queues } {
+            return Err(EINVAL);
+        }
+        let device = lock.hold()?;
+        // CAST: `usize` has 64 bits on every target.
+        // SAFETY: The device has more than `index` queues, which live as long as it.
+        let txq = unsafe { (*dev)._tx.add(index as usize) };
+        // INVARIANT: As just looked up.
+        Ok(Self {
+            txq,
+            head: AtomicU32::new(0),
+            device,
+        })
+    }
+
+    /// Accounts the packet `skb` of `bytes` that was posted, and stops the queue if the ring is almost
+    /// full. Stamps the packet with the time if its sender has asked for that.
+    ///
+    /// `more` is [`TxMeta::more`](crate::skb::TxMeta::more). The answer says whether the doorbell
+    /// must be rung. Context: under the queue's xmit lock, before the device is told of the packet.
+    #[inline]
+    pub fn sent(&self, skb: &TxSkb, bytes: u32, more: bool, room: &Room<'_>) -> SentQueue {
+        self.head.store(room.head, Ordering::Release);
+        // SAFETY:
+        // - The queue is valid by the type invariant, and so is the packet.
+        // - `tail` may be read at any time while it is borrowed.
+        let sent = unsafe {
+            bindings::rc_helper_txq_sent(
+                self.txq,
+                skb.as_ptr(),
+                room.tail.as_ptr(),
+                room.head,
+                room.size,
+                room.stop_at,
+                room.wake_at,
+                bytes,
+                more,
+            )
+        };
+        SentQueue {
+            kick: sent & bindings::RC_HELPER_SENT_KICK != 0,
+            stopped: sent & bindings::RC_HELPER_SENT_STOPPED != 0,
+        }
+    }
+
+    /// Accounts completed packets, and wakes the queue if `wake_at` units are free. Returns whether
+    /// it did.
+    ///
+    /// `tail` counts the completed units of a ring of `size` units, and was published before. Context:
+    /// NAPI, at most once in a poll.
+    #[inline]
+    pub fn completed(&self, packets: u32, bytes: u32, tail: u32, size: u32, wake_at: u32) -> bool {
+        // What is posted meanwhile is missing: at worst the queue wakes a moment early.
+        let head = self.head.load(Ordering::Acquire);
+        let free = size.wrapping_sub(head.wrapping_sub(tail));
+        // SAFETY: The queue is valid by the type invariant.
+        unsafe { bindings::rc_helper_txq_completed(self.txq, free, wake_at, packets, bytes) }
+    }
+
+    /// Has BQL forget what is in flight, once all of it was freed. Process context, with the queue
+    /// stopped.
+    pub fn reset(&self) {
+        // SAFETY: The queue is valid by the type invariant.
+        unsafe { bindings::rc_helper_txq_reset(self.txq) };
+    }
+}
