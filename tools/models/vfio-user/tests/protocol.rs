@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    event::{eventfd, EventfdFlags},
+    event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec},
     net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags},
 };
 use vfio_user::{
@@ -186,6 +186,20 @@ impl Client {
         self.connection.serve(&mut self.device)
     }
 
+    /// Serves until all that was sent is handled.
+    fn serve_all(&mut self) {
+        let nothing = Timespec::default();
+        while poll(
+            &mut [PollFd::new(&self.connection, PollFlags::IN)],
+            Some(&nothing),
+        )
+        .unwrap()
+            > 0
+        {
+            assert_eq!(self.serve().unwrap(), State::Open);
+        }
+    }
+
     fn reply(&mut self) -> Reply {
         let mut header = [0; 16];
         self.stream.read_exact(&mut header).unwrap();
@@ -205,7 +219,7 @@ impl Client {
     fn command_with_fds(&mut self, command: u16, payload: &[u8], fds: &[OwnedFd]) -> Reply {
         self.id += 1;
         self.send(&message(self.id, command, 0, payload), fds);
-        assert_eq!(self.serve().unwrap(), State::Open);
+        self.serve_all();
         self.reply()
     }
 
@@ -401,9 +415,7 @@ fn descriptors_stay_with_their_message() {
     client.send(&map(0x2000), &eventfds(1));
     client.send(&map(0x3000), &[]);
     client.send(&map(0x4000), &eventfds(1));
-    while client.device.calls.len() < 4 {
-        client.serve().unwrap();
-    }
+    client.serve_all();
     let with: Vec<bool> = client
         .calls()
         .iter()
