@@ -221,3 +221,55 @@ fn fault(key: &str, value: &str) -> Result<(u64, Fault), String> {
     let (n, fault) = value.split_once(':').unwrap_or((value, "error"));
     Ok((number(key, n)?, Fault::parse(fault)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nth_command_fails_once() {
+        let mut knobs = Knobs::default();
+        knobs.set("fail_command", "2:short").unwrap();
+        let faults: Vec<_> = (0..4).map(|_| knobs.command_fault(7)).collect();
+        assert_eq!(faults, [None, Some(Fault::Short), None, None]);
+    }
+
+    #[test]
+    fn an_opcode_fails_until_the_knob_is_cleared() {
+        let mut knobs = Knobs::default();
+        knobs.set("fail_opcode", "0x20004:wrong").unwrap();
+        assert_eq!(knobs.json()["fail_opcode"], "131076:wrong");
+        assert_eq!(knobs.command_fault(0x20003), None);
+        assert_eq!(knobs.command_fault(0x20004), Some(Fault::Wrong));
+        assert_eq!(knobs.command_fault(0x20004), Some(Fault::Wrong));
+        knobs.set("fail_opcode", "").unwrap();
+        assert_eq!(knobs.command_fault(0x20004), None);
+    }
+
+    #[test]
+    fn completions_are_dropped_as_often_as_asked() {
+        let mut knobs = Knobs::default();
+        knobs.set("drop_completions", "2").unwrap();
+        let dropped: Vec<_> = (0..4).map(|_| knobs.drop_completion()).collect();
+        assert_eq!(dropped, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_model_has_knobs_of_its_own() {
+        let mut knobs = Knobs::new(&["max_queues"]);
+        assert_eq!(knobs.number("max_queues"), None);
+        knobs.set("max_queues", "0x10").unwrap();
+        assert_eq!(
+            (knobs.number("max_queues"), knobs.text("max_queues")),
+            (Some(16), Some("0x10"))
+        );
+        assert!(knobs
+            .set("max_queue", "1")
+            .unwrap_err()
+            .contains("max_queues"));
+        assert!(knobs
+            .set("complete_inside_doorbell", "maybe")
+            .unwrap_err()
+            .contains("true or false"));
+    }
+}

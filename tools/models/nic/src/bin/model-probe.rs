@@ -83,5 +83,5 @@ impl Model for Probe {
 }
 
 fn main() -> ExitCode {
-    nic::run::run("probe", |_ports| Probe::default())
+    nic::run::run("model-probe", |_ports| Probe::default())
 }
