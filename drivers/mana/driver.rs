@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Binding to the PCI function: ids, probe and remove.
+
+use kernel::{
+    device::Core,
+    pci::{
+        Device,
+        DeviceId,
+        IdTable,
+        Vendor, //
+    },
+    prelude::*,
+    sync::Arc,
+    time::Delta, //
+};
+use netdev::{
+    pci::Driver,
+    work::{
+        Again,
+        Run,
+        Work, //
+    }, //
+};
+
+use crate::{
+    adapter::Adapter,
+    port::Port,
+    ports::Ports, //
+};
+
+/// Time between two questions for statistics (`MANA_GF_STATS_PERIOD`). The device
+/// takes them as a sign of life.
+const KEEP_ALIVE_PERIOD: Delta = Delta::from_secs(2);
+
+kernel::pci_device_table!(
+    IDS,
+    <Mana as Driver>::IdInfo,
+    [
+        // MANA_VF_DEVICE_ID
+        (DeviceId::from_id(Vendor::MICROSOFT, 0x00ba), ()),
+    ]
+);
+
+/// The driver.
+pub(crate) struct Mana;
+
+/// What the driver has of one function.
+pub(crate) struct Bound {
+    // In drop order: the work uses the adapter, as the ports do.
+    _keep_alive: Work<KeepAlive>,
+    ports: Arc<Ports>,
+    adapter: Arc<Adapter>,
+}
+
+impl Driver for Mana {
+    type IdInfo = ();
+    type Data = Bound;
+    const ID_TABLE: IdTable<()> = &IDS;
+
+    fn probe(dev: &Device<Core<'_>>, _info: Option<&'static ()>) -> impl PinInit<Bound, Error> {
+        Bound::new(dev)
+    }
+
+    fn shutdown(_dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
+        bound.ports.clear();
+        bound.adapter.end();
+    }
+}
+
+impl Bound {
+    /// Starts the function and registers its ports.
+    fn new(pdev: &Device<Core<'_>>) -> Result<Self> {
+        let ports = Arc::pin_init(Ports::new(), GFP_KERNEL)?;
+        let adapter = Adapter::new(pdev, &ports)?;
+        let keep_alive = Work::new(KeepAlive(adapter.clone()))?;
+        keep_alive.schedule_after(KEEP_ALIVE_PERIOD);
+        let bound = Self {
+            _keep_alive: keep_alive,
+            ports,
+            adapter,
+        };
+        let limits = bound.adapter.limits();
+        let mut vector = Adapter::FIRST_PORT_VECTOR;
+        for index in 0..limits.ports {
+            bound
+                .ports
+                .register(Port::new(&bound.adapter, index, vector)?)?;
+            vector += limits.queues;
+        }
+        Ok(bound)
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.ports.clear();
+    }
+}
+
+/// Asks for statistics all the time.
+pub(crate) struct KeepAlive(Arc<Adapter>);
+
+impl Run for KeepAlive {
+    fn run(&mut self) -> Again {
+        match self.0.refresh_statistics() {
+            // Reported, and the last time that the device was asked for anything.
+            Err(ETIMEDOUT | ENODEV) => Again::No,
+            // A refusal was reported too; the next question may be answered.
+            Ok(()) | Err(_) => Again::After(KEEP_ALIVE_PERIOD),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues.
+
+use core::mem::offset_of;
+
+use kernel::prelude::*;
+use netdev::{
+    dma,
+    mmio::Doorbell64,
+    napi::Arm, //
+};
+use ring_common::desc_ring::DescRing;
+use ring_core::arm::LapBudget;
+
+use super::{
+    laps::Laps,
+    Cqe, //
+};
+use crate::regs;
+
+/// Memory of a completion queue.
+pub(crate) type CompletionRing = DescRing<{ size_of::<Cqe>() }>;
+
+/// The device wants to hear of the consumer once in this many laps.
+const LAPS_PER_DOORBELL: u32 = 8;
+
+/// The consumer of a completion queue. One context at a time.
+pub(crate) struct CompletionReader {
+    laps: Laps,
+    budget: LapBudget<LAPS_PER_DOORBELL>,
+    id: u32,
+    doorbell: Doorbell64,
+}
+
+impl CompletionReader {
+    /// A reader of `ring`, in which the device has written nothing yet, for the
+    /// completion queue `id`.
+    pub(crate) fn new(ring: &CompletionRing, id: u32, doorbell: Doorbell64) -> Result<Self> {
+        Ok(Self {
+            laps: Laps::new(ring.size())?,
+            budget: LapBudget::new(ring.size()).ok_or(EINVAL)?,
+            id,
+            doorbell,
+        })
+    }
+
+    /// Takes the next completion of `ring`, the ring that the reader was made
+    /// for. Tells the device in time that there is room again.
+    #[inline]
+    pub(crate) fn next(&mut self, ring: &CompletionRing) -> Option<Cqe> {
+        let slot = self.laps.slot();
+        // CAST: `usize` has 64 bits.
+        let info = (slot as usize) * size_of::<Cqe>() + offset_of!(Cqe, info);
+        let info = ring.mem().read::<u32>(info)?;
+        if !self.laps.is_ready(Cqe::owner(info)) {
+            return None;
+        }
+        dma::rmb();
+        let cqe = ring.read::<Cqe>(slot)?;
+        self.laps.advance();
+        if self.budget.consumed(1) {
+            self.ring(false);
+        }
+        Some(cqe)
+    }
+
+    /// Whether the device has lost completions; true once. No more come then.
+    pub(crate) fn take_overrun(&mut self) -> bool {
+        self.laps.take_overrun()
+    }
+
+    /// Ends a poll: arms the queue if `arm` says so.
+    pub(crate) fn settle(&mut self, arm: Arm) {
+        match arm {
+            Arm::Yes => self.ring(true),
+            Arm::No => {}
+        }
+    }
+
+    fn ring(&mut self, arm: bool) {
+        self.doorbell
+            .write(regs::cq_doorbell(self.id, self.laps.head(), arm));
+        self.budget.rung();
+    }
+}

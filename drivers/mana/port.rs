@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A port: a vPort of the Ethernet function.
+
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::{
+    device,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+use netdev::{
+    completion::Completion,
+    mmio::Doorbell64,
+    napi::ArmThenComplete, //
+};
+use ring_common::{
+    nic::{
+        Config,
+        Interrupt,
+        Nic,
+        Offloads,
+        PortLimits,
+        Rss,
+        Vector,
+        VectorParts,
+        Wake, //
+    },
+    stats::{
+        ChannelStats,
+        Keys, //
+    }, //
+};
+use ring_core::stop::{
+    self,
+    Step, //
+};
+
+use crate::{
+    adapter::Adapter,
+    gdma::{
+        eq::{
+            self,
+            EventReader,
+            EventRing, //
+        },
+        region::DmaRegion,
+        wq::WorkQueue,
+        Event,
+        QueueType,
+        MANA_PAGE_SIZE, //
+    },
+    hwc::commands::{
+        ConfigVportRx,
+        ConfigVportTx,
+        CreateQueue,
+        DisableQueue,
+        FenceRq,
+        QueryLinkConfig,
+        QueryVportConfig,
+        VportConfig, //
+    },
+    regs,
+    rx::Rx,
+    stats::{
+        self,
+        PortCounters, //
+    },
+    tx, //
+};
+
+/// Queue pairs until the user sets another number (`MANA_DEF_NUM_QUEUES`).
+const MANA_DEF_NUM_QUEUES: u32 = 16;
+
+/// Entries of the indirection table of a device that does not tell
+/// (`MANA_INDIRECT_TABLE_DEF_SIZE`), and most of any
+/// (`MANA_INDIRECT_TABLE_MAX_SIZE`).
+const MANA_INDIRECT_TABLE_DEF_SIZE: u16 = 64;
+const MANA_INDIRECT_TABLE_MAX_SIZE: u32 = 512;
+
+/// Bytes of the Ethernet header, which the device's MTU counts in.
+const ETH_HLEN: u32 = 14;
+
+/// Bytes of an event queue: one event per completion queue is outstanding.
+const EQ_SIZE: usize = 8 * MANA_PAGE_SIZE;
+/// Events that the device may hold back (`LOG2_EQ_THROTTLE`).
+const LOG2_EQ_THROTTLE: u32 = 3;
+
+/// How long a fence may take to come through, and how long to wait for the
+/// device's writes to end when it does not.
+const FENCE_TIMEOUT: Delta = Delta::from_secs(10);
+const NO_FENCE_DELAY: Delta = Delta::from_millis(100);
+
+/// Units of a send queue: basic units (`MIN_`, `DEF_` and
+/// `MAX_TX_BUFFERS_PER_QUEUE`).
+const TX_LIMITS: stop::Limits = match stop::Limits::new(128, 256, 16384, Step::PowerOfTwo) {
+    Some(limits) => limits,
+    None => unreachable!(),
+};
+/// Buffers of a receive queue (`MIN_`, `DEF_` and `MAX_RX_BUFFERS_PER_QUEUE`).
+const RX_LIMITS: stop::Limits = match stop::Limits::new(128, 1024, 8192, Step::PowerOfTwo) {
+    Some(limits) => limits,
+    None => unreachable!(),
+};
+
+/// A vPort.
+pub(crate) struct Port {
+    adapter: Arc<Adapter>,
+    vport: VportConfig,
+    /// First MSI-X vector; one for each queue pair.
+    first_vector: u32,
+    /// Queue pairs.
+    max_queues: u32,
+    rss_entries: u16,
+    /// Mbit/s; 0 as long as the device does not say.
+    speed: AtomicU32,
+    counters: Arc<PortCounters>,
+}
+
+impl Port {
+    /// Asks the device for port `index`, whose vectors start at `first_vector`.
+    /// Process context, sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EPROTO` if the device offers no queues, `ENOMEM`, or those of
+    /// [`Adapter::call`]; all but `ENOMEM` are reported.
+    pub(crate) fn new(adapter: &Arc<Adapter>, index: u32, first_vector: u32) -> Result<Self> {
+        let vport = adapter.call(&QueryVportConfig { vport_index: index })?;
+        let max_queues = adapter
+            .limits()
+            .queues
+            .min(vport.max_num_sq)
+            .min(vport.max_num_rq);
+        if max_queues == 0 {
+            adapter.complain(format_args!("the device gives no queues to port {index}"));
+            return Err(EPROTO);
+        }
+        let rss_entries = match vport.num_indirection_ent {
+            // CAST: at most 512.
+            n if n.is_power_of_two() && n <= MANA_INDIRECT_TABLE_MAX_SIZE => n as u16,
+            _ => MANA_INDIRECT_TABLE_DEF_SIZE,
+        };
+        Ok(Self {
+            adapter: adapter.clone(),
+            vport,
+            first_vector,
+            max_queues,
+            rss_entries,
+            speed: AtomicU32::new(0),
+            counters: Arc::new(PortCounters::default(), GFP_KERNEL)?,
+        })
+    }
+
+    /// Waits until the device has delivered what it received before, and tells
+    /// whether it said so.
+    fn fence(&self, receiver: &Receiver) -> bool {
+        receiver.fence.reached.reinit();
+        let command = FenceRq {
+            wq_obj_handle: receiver.handle,
+        };
+        self.adapter.call(&command).is_ok()
+            && receiver.fence.reached.wait_timeout(FENCE_TIMEOUT).is_ok()
+    }
+
+    /// Asks the device for the speed, which some do not tell.
+    fn refresh_speed(&self) {
+        let vport = self.vport.vport;
+        let speed = match self.adapter.call(&QueryLinkConfig { vport }) {
+            Ok(link) if link.qos_unconfigured == 0 => link.link_speed_mbps,
+            _ => 0,
+        };
+        self.speed.store(speed, Ordering::Relaxed);
+    }
+}
+
+/// What stays on the device while the port is open.
+pub(crate) struct Session {
+    /// Place of the vPort that packets name.
+    vp_offset: u16,
+    receivers: Pin<KBox<Mutex<KVec<Receiver>>>>,
+}
+
+/// A receive queue, as steering knows it. Queue `i` is the `i`-th.
+struct Receiver {
+    handle: u64,
+    fence: Arc<Fence>,
+}
+
+/// Tells when the fence completion of a receive queue has come.
+#[pin_data]
+pub(crate) struct Fence {
+    #[pin]
+    reached: Completion,
+}
+
+impl Fence {
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            reached <- Completion::new(),
+        })
+    }
+
+    /// The completion is there. Any context.
+    pub(crate) fn reached(&self) {
+        self.reached.complete();
+    }
+}
+
+/// An event queue on the device. The last of its users destroys it, which
+/// sleeps, and then frees the memory.
+pub(crate) struct EventQueue {
+    adapter: Arc<Adapter>,
+    id: u32,
+    ring: EventRing,
+}
+
+impl EventQueue {
+    /// Makes an event queue that raises the MSI-X vector `vector`. Process
+    /// context, sleeps.
+    fn new(adapter: &Arc<Adapter>, vector: u32) -> Result<Self> {
+        let ring = eq::ring(adapter.device(), EQ_SIZE)?;
+        let region = DmaRegion::new(adapter, ring.mem())?;
+        let memory = region.memory();
+        let created = adapter.call(&CreateQueue::event(
+            adapter.registered(),
+            memory,
+            LOG2_EQ_THROTTLE,
+            vector,
+        ))?;
+        region.taken_over();
+        let queue = Self {
+            adapter: adapter.clone(),
+            id: created.queue_index,
+            ring,
+        };
+        // Checked last: from here on, dropping the queue destroys it.
+        if queue.id > regs::EQ_ID.max() {
+            adapter.complain(format_args!(
+                "the device gave an event queue the id {}",
+                queue.id
+            ));
+            return Err(EPROTO);
+        }
+        Ok(queue)
+    }
+}
+
+impl Drop for EventQueue {
+    fn drop(&mut self) {
+        // A failure has been reported, and the device's access to memory ended.
+        let _ = self.adapter.call(&DisableQueue::event(self.id));
+    }
+}
+
+/// An event queue, as NAPI sees it: nothing to do, since completion queues are
+/// armed one by one.
+pub(crate) struct EventVector(Arc<EventQueue>);
+
+impl Vector for EventVector {}
+
+/// An event queue, as its interrupt sees it.
+pub(crate) struct EventInterrupt {
+    queue: Arc<EventQueue>,
+    reader: EventReader,
+    doorbell: Doorbell64,
+    counters: Arc<PortCounters>,
+}
+
+impl Interrupt for EventInterrupt {
+    fn interrupt(&mut self) -> Wake {
+        let mut wake = Wake::Nothing;
+        // At most one lap, so that a device gone mad does not keep the CPU.
+        for _ in 0..self.queue.ring.size().get() {
+            match self.reader.next(&self.queue.ring) {
+                // Which queue does not matter: NAPI looks at both.
+                Some(Event::Completion { .. }) => wake = Wake::Poll,
+                Some(_) => self.counters.eqe_unknown_type.add(1),
+                None => break,
+            }
+        }
+        if self.reader.take_overrun() {
+            self.counters.eq_overrun.add(1);
+        }
+        self.reader.arm(&self.doorbell, self.queue.id);
+        wake
+    }
+}
+
+impl Nic for Port {
+    const DRIVER: &'static CStr = c"mana_rs";
+
+    // The doorbell that arms a completion queue tells how far it was read.
+    type Order = ArmThenComplete;
+    type Session = Session;
+    type Vector = EventVector;
+    type Interrupt = EventInterrupt;
+    type TxSend = tx::Send;
+    type TxReap = tx::Reap;
+    type RxRing = Rx;
+
+    fn device(&self) -> &device::Device {
+        self.adapter.device()
+    }
+
+    fn limits(&self) -> Result<PortLimits> {
+        let default = self.max_queues.min(MANA_DEF_NUM_QUEUES);
+        let queues = stop::Limits::new(1, default, self.max_queues, Step::Multiple(1));
+        Ok(PortLimits {
+            queues: queues.ok_or(EINVAL)?,
+            tx_entries: TX_LIMITS,
+            rx_entries: RX_LIMITS,
+            max_mtu: u32::from(self.adapter.limits().adapter_mtu) - ETH_HLEN,
+            rss_entries: self.rss_entries.into(),
+        })
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads {
+            tx_csum: true,
+            rx_csum: true,
+            tso: true,
+            tso_max_size: None,
+            vlan_tx: true,
+            vlan_rx: true,
+            rx_hash: true,
+        }
+    }
+
+    fn mac(&self) -> [u8; 6] {
+        self.vport.mac_addr
+    }
+
+    fn link_up(&self) -> bool {
+        self.adapter.link().is_up()
+    }
+
+    fn speed(&self) -> Option<u32> {
+        match self.speed.load(Ordering::Relaxed) {
+            0 => None,
+            speed => Some(speed),
+        }
+    }
+
+    fn open(&self, _config: &Config) -> Result<Session> {
+        let command = ConfigVportTx::new(self.vport.vport, self.adapter.registered());
+        let answer = self.adapter.call(&command)?;
+        self.refresh_speed();
+        Ok(Session {
+            vp_offset: answer.tx_vport_offset,
+            receivers: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
+        })
+    }
+
+    fn vector(
+        &self,
+        _session: &Session,
+        index: u32,
+    ) -> Result<VectorParts<EventInterrupt, EventVector>> {
+        let vector = self.first_vector + index;
+        let line = self.adapter.line(vector)?;
+        let queue = Arc::new(EventQueue::new(&self.adapter, vector)?, GFP_KERNEL)?;
+        Ok(VectorParts {
+            interrupt: EventInterrupt {
+                reader: EventReader::new(&queue.ring)?,
+                doorbell: self.adapter.doorbell(regs::DOORBELL_OFFSET_EQ)?,
+                queue: queue.clone(),
+                counters: self.counters.clone(),
+            },
+            vector: EventVector(queue),
+            line,
+        })
+    }
+
+    fn tx(
+        &self,
+        session: &Session,
+        vector: &EventVector,
+        _index: u32,
+        entries: u32,
+    ) -> Result<(tx::Send, tx::Reap)> {
+        let queue = WorkQueue::new(
+            &self.adapter,
+            self.vport.vport,
+            QueueType::Send,
+            entries,
+            entries,
+            vector.0.id,
+        )?;
+        let queue = Arc::new(queue, GFP_KERNEL)?;
+        let mem_key = self.adapter.registered().gpa_mkey;
+        let send = tx::Send::new(
+            queue.clone(),
+            mem_key,
+            session.vp_offset,
+            self.counters.clone(),
+        )?;
+        let reap = tx::Reap::new(queue, self.counters.clone())?;
+        Ok((send, reap))
+    }
+
+    fn rx(
+        &self,
+        session: &Session,
+        vector: &EventVector,
+        index: u32,
+        entries: u32,
+        _buffer_len: u32,
+    ) -> Result<Rx> {
+        // One completion more than buffers, for the fence.
+        let completions = entries.checked_add(1).ok_or(EINVAL)?.next_power_of_two();
+        let queue = WorkQueue::new(
+            &self.adapter,
+            self.vport.vport,
+            QueueType::Receive,
+            entries,
+            completions,
+            vector.0.id,
+        )?;
+        let fence = Arc::pin_init(Fence::new(), GFP_KERNEL)?;
+        let mut receivers = session.receivers.lock();
+        if usize::try_from(index)? != receivers.len() {
+            return Err(EINVAL);
+        }
+        let receiver = Receiver {
+            handle: queue.handle(),
+            fence: fence.clone(),
+        };
+        receivers.push(receiver, GFP_KERNEL)?;
+        drop(receivers);
+        Rx::new(
+            Arc::new(queue, GFP_KERNEL)?,
+            self.adapter.registered().gpa_mkey,
+            fence,
+            self.counters.clone(),
+        )
+    }
+
+    fn steer(&self, session: &Session, rss: &Rss<'_>) -> Result {
+        let receivers = session.receivers.lock();
+        let handle = |queue: &u32| {
+            // CAST: `usize` has 64 bits.
+            let receiver = receivers.get(*queue as usize);
+            receiver.map(|receiver| receiver.handle).ok_or(EINVAL)
+        };
+        let mut table = KVec::with_capacity(self.rss_entries.into(), GFP_KERNEL)?;
+        for queue in rss.table {
+            table.push(handle(queue)?, GFP_KERNEL)?;
+        }
+        if table.len() != usize::from(self.rss_entries) {
+            return Err(EINVAL);
+        }
+        let command = ConfigVportRx::enable(
+            self.vport.vport,
+            self.rss_entries,
+            receivers.len() > 1,
+            handle(&0)?,
+            rss.key,
+        );
+        self.adapter
+            .call_with_list(&command, table.iter().copied())?;
+        Ok(())
+    }
+
+    fn quiesce(&self, session: &Session) {
+        let command = ConfigVportRx::disable(self.vport.vport, self.rss_entries);
+        let table = core::iter::repeat_n(0u64, self.rss_entries.into());
+        // Failures of commands have been reported.
+        let _ = self.adapter.call_with_list(&command, table);
+        let all_fenced = session
+            .receivers
+            .lock()
+            .iter()
+            .all(|receiver| self.fence(receiver));
+        if !all_fenced {
+            fsleep(NO_FENCE_DELAY);
+        }
+    }
+
+    fn keys(&self) -> &'static Keys {
+        &stats::KEYS
+    }
+
+    fn port_stats(&self, channels: &[Arc<ChannelStats>], values: &mut [u64]) {
+        stats::port_values(channels, &self.counters, self.adapter.hc_stats(), values);
+    }
+}

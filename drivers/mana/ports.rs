@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registered ports of a function.
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::Mutex, //
+};
+use netdev::device::Registered;
+use ring_common::port;
+
+use crate::port::Port;
+
+/// All ports that are registered now.
+///
+/// They share the adapter, whose link work refers to them: [`Ports::clear`] breaks
+/// the circle.
+#[pin_data]
+pub(crate) struct Ports {
+    #[pin]
+    registered: Mutex<KVec<Registered<port::Port<Port>>>>,
+}
+
+impl Ports {
+    /// No ports.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            registered <- new_mutex!(KVec::new()),
+        })
+    }
+
+    /// Registers `port` with the network stack. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or what the network stack says.
+    pub(crate) fn register(&self, port: Port) -> Result {
+        let registered = port::Port::register(port)?;
+        self.registered.lock().push(registered, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Takes all ports down and unregisters them. Process context.
+    pub(crate) fn clear(&self) {
+        let ports = core::mem::take(&mut *self.registered.lock());
+        // Not under the lock, which the link work takes.
+        drop(ports);
+    }
+
+    /// Passes the state of the link on to the network stack. Process context.
+    pub(crate) fn link_changed(&self) {
+        for port in self.registered.lock().iter() {
+            port::Port::link_changed(port);
+        }
+    }
+}
