@@ -8,12 +8,7 @@
 
 use core::{
     cell::UnsafeCell,
-    marker::PhantomData,
-    ptr,
-    sync::atomic::{
-        AtomicPtr,
-        Ordering, //
-    }, //
+    marker::PhantomData, //
 };
 
 use kernel::{
@@ -21,7 +16,10 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
-use crate::bindings;
+use crate::{
+    bindings,
+    device::DeviceId, //
+};
 
 /// Proof that the xmit lock of one queue of one device is held, BHs off.
 ///
@@ -63,42 +61,34 @@ impl TxLocked<'_> {
 ///
 /// # Invariants
 ///
-/// - `dev` is null or the one device whose tokens are accepted; it is set once.
-/// - The cell `q` is accessed only by a context that holds the xmit lock of queue `q` of `dev`, or by
-///   one that owns `self`.
+/// The cell `q` is accessed only by a context that holds the xmit lock of queue `q` of `dev`, or by one
+/// that owns `self`.
 pub struct PerTxQueue<T> {
-    dev: AtomicPtr<bindings::net_device>,
+    dev: DeviceId,
     cells: KVVec<UnsafeCell<Option<T>>>,
 }
 
 // SAFETY: By the type invariant a cell is accessed by one context at a time; the lock orders them. The
-// value moves between contexts, which `T: Send` allows. `dev` is compared, never dereferenced.
+// value moves between contexts, which `T: Send` allows.
 unsafe impl<T: Send> Sync for PerTxQueue<T> {}
 
-// SAFETY: As above.
-unsafe impl<T: Send> Send for PerTxQueue<T> {}
-
 impl<T> PerTxQueue<T> {
-    /// Makes `queues` empty cells, for the device whose token is the first to put something in.
+    /// Makes `queues` empty cells for `dev`.
     ///
     /// # Errors
     ///
     /// `ENOMEM` if there is no memory.
-    pub fn new(queues: usize) -> Result<Self> {
+    pub fn new(dev: DeviceId, queues: usize) -> Result<Self> {
         let mut cells = KVVec::with_capacity(queues, GFP_KERNEL)?;
         for _ in 0..queues {
             cells.push(UnsafeCell::new(None), GFP_KERNEL)?;
         }
-        // INVARIANT: No device yet.
-        Ok(Self {
-            dev: AtomicPtr::new(ptr::null_mut()),
-            cells,
-        })
+        Ok(Self { dev, cells })
     }
 
     #[inline]
     fn cell(&self, lock: &TxLocked<'_>) -> Option<&UnsafeCell<Option<T>>> {
-        if lock.dev != self.dev.load(Ordering::Relaxed) {
+        if lock.dev != self.dev.as_ptr() {
             return None;
         }
         self.cells.get(usize::from(lock.queue))
@@ -128,13 +118,6 @@ impl<T> PerTxQueue<T> {
         lock: &mut TxLocked<'_>,
         value: Option<T>,
     ) -> Result<Option<T>, Option<T>> {
-        // INVARIANT: Set once; who loses the race is refused below.
-        let _ = self.dev.compare_exchange(
-            ptr::null_mut(),
-            lock.dev,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
         let Some(cell) = self.cell(lock) else {
             return Err(value);
         };

@@ -13,10 +13,14 @@
 //! | [`TxReap`], [`RxRing`], [`Vector`] | softirq | a NAPI never runs twice at a time |
 //! | [`Interrupt`] | hard interrupt | an interrupt line never runs twice at a time |
 //!
-//! The indices `head` are free-running: they count units (see [`TxSend`]) since the queue was
-//! made and wrap at 2^32. A vendor reduces them to what its device wants.
+//! A position `head` counts units (see [`TxSend`]): [`Cursor::count`] is free-running since the
+//! queue was made and wraps at 2^32, [`Cursor::slot`] is the place in the ring.
 
-use kernel::prelude::*;
+use kernel::{
+    device,
+    prelude::*,
+    sync::Arc, //
+};
 
 use netdev::{
     dma::{
@@ -35,9 +39,15 @@ use netdev::{
         TxSkb, //
     },
 };
-use ring_core::stop::Limits;
+use ring_core::{
+    index::Cursor,
+    stop::Limits, //
+};
 
-use crate::stats::Keys;
+use crate::stats::{
+    ChannelStats,
+    Keys, //
+};
 
 /// How a port is cut into queues: what the user asked for and what is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +72,6 @@ pub struct PortLimits {
     pub rx_entries: Limits,
     /// Largest MTU, in bytes.
     pub max_mtu: u32,
-    /// Largest MTU for which the ring is made when nobody asked for another, in bytes.
-    pub default_mtu: u32,
     /// Entries of the RSS table, 0 where the port cannot spread.
     pub rss_entries: u32,
 }
@@ -77,8 +85,8 @@ pub struct Offloads {
     pub rx_csum: bool,
     /// Segmentation of TCP over IPv4 and IPv6.
     pub tso: bool,
-    /// Largest TSO packet in bytes, 0 for the stack's own limit.
-    pub tso_max_size: u32,
+    /// Largest TSO packet in bytes, where it is not the stack's own limit.
+    pub tso_max_size: Option<u32>,
     /// A VLAN tag travels beside the packet on TX.
     pub vlan_tx: bool,
     /// A VLAN tag is taken out of the packet on RX.
@@ -122,8 +130,11 @@ pub trait Nic: Send + Sync + Sized + 'static {
     /// An RX queue.
     type RxRing: RxRing;
 
+    /// The device that does the port's DMA.
+    fn device(&self) -> &device::Device;
+
     /// What the port can do at most.
-    fn limits(&self) -> PortLimits;
+    fn limits(&self) -> Result<PortLimits>;
 
     /// What the port offers to the stack.
     fn offloads(&self) -> Offloads;
@@ -181,8 +192,9 @@ pub trait Nic: Send + Sync + Sized + 'static {
     /// Names of the per-queue counters, as this driver's users know them.
     fn keys(&self) -> &'static Keys;
 
-    /// Values behind [`Keys::port`], in that order. Must not sleep.
-    fn port_stats(&self, values: &mut [u64]);
+    /// Fills in the values behind [`Keys::port`], in that order. `channels` are all that there can be, for
+    /// keys that sum over queues. Must not sleep.
+    fn port_stats(&self, channels: &[Arc<ChannelStats>], values: &mut [u64]);
 }
 
 /// What [`Nic::vector`] made.
@@ -236,16 +248,16 @@ pub trait TxSend: Send + 'static {
     /// # Errors
     ///
     /// The reason for which the packet must be dropped.
-    fn prepare(&mut self, skb: &mut TxSkb, meta: &TxMeta) -> Result<u32, Reason>;
+    fn prepare(&mut self, skb: &mut TxSkb, meta: &mut TxMeta) -> Result<u32, Reason>;
 
-    /// Writes the descriptors of one packet at `head` and returns how many units they took.
+    /// Writes the descriptors of one packet at `head` and returns how many units they took, at least 1.
     ///
     /// There is room for [`TxSend::MAX_UNITS`]. The device must not see the packet before
     /// [`TxSend::ring`].
-    fn post(&mut self, head: u32, meta: &TxMeta, pieces: Pieces<'_>) -> u32;
+    fn post(&mut self, head: Cursor, meta: &TxMeta, pieces: Pieces<'_>) -> u32;
 
     /// Tells the device that all units before `head` are ready, of which `fresh` are new.
-    fn ring(&mut self, head: u32, fresh: u32);
+    fn ring(&mut self, head: Cursor, fresh: u32);
 }
 
 /// Consumer half of a TX queue.
@@ -270,10 +282,10 @@ pub enum TxDone {
 /// An RX queue. One buffer takes one unit.
 pub trait RxRing: Send + 'static {
     /// Writes the descriptor for a buffer of `len` bytes at `head`.
-    fn post(&mut self, head: u32, addr: DmaAddr<'_>, len: u32);
+    fn post(&mut self, head: Cursor, addr: DmaAddr<'_>, len: u32);
 
     /// Tells the device that all buffers before `head` are ready, of which `fresh` are new.
-    fn ring(&mut self, head: u32, fresh: u32);
+    fn ring(&mut self, head: Cursor, fresh: u32);
 
     /// Takes one completion, for the oldest buffer; `None` when there is none now.
     fn next(&mut self) -> Option<RxDone>;

@@ -5,7 +5,19 @@
 
 use kernel::prelude::*;
 
-struct RingCommon;
+mod channel;
+pub mod desc_ring;
+mod ethtool;
+pub mod nic;
+pub mod port;
+mod rss;
+mod rx;
+mod spsc;
+pub mod stats;
+mod tx;
+
+/// The module. It does nothing by itself: drivers call into it.
+pub struct RingCommon;
 
 impl kernel::Module for RingCommon {
     fn init(_module: &'static ThisModule) -> Result<Self> {

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A channel: one vector, one NAPI, one TX and one RX queue.
+
+use kernel::{
+    prelude::*,
+    str::CString,
+    sync::Arc, //
+};
+use netdev::{
+    irq::{
+        Handler,
+        IrqReturn,
+        Registration, //
+    },
+    lock::RtnlLock,
+    napi::{
+        Arm,
+        Budget,
+        Napi,
+        NapiRef,
+        NapiSlot,
+        Poll,
+        PollContext, //
+    },
+    page_pool::PagePool,
+    tx_queue::TxQueue, //
+};
+
+use crate::{
+    nic::{
+        Config,
+        Interrupt,
+        Nic,
+        Vector,
+        VectorParts,
+        Wake, //
+    },
+    rx,
+    stats::ChannelStats,
+    tx, //
+};
+
+/// What NAPI owns of a channel. In drop order: queues before the vector that they are made on.
+pub(crate) struct Poller<N: Nic> {
+    pub(crate) tx: tx::Consumer<N::TxReap>,
+    pub(crate) rx: rx::Queue<N::RxRing>,
+    pub(crate) vector: N::Vector,
+}
+
+impl<N: Nic> Poll for Poller<N> {
+    type Order = N::Order;
+
+    fn poll(&mut self, cx: &PollContext<'_>) -> u32 {
+        let tx_left = self.tx.poll(cx);
+        match cx.budget() {
+            Budget::TxOnly => 0,
+            Budget::Rx(budget) => {
+                let received = self.rx.poll(cx, budget.get());
+                // That work is left, only a used-up budget can say.
+                if tx_left {
+                    budget.get()
+                } else {
+                    received
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, arm: Arm) {
+        self.tx.settle(arm);
+        self.rx.settle(arm);
+        self.vector.settle(arm);
+    }
+}
+
+/// What the interrupt owns of a channel.
+struct Line<N: Nic> {
+    interrupt: N::Interrupt,
+    napi: NapiRef,
+}
+
+impl<N: Nic> Handler for Line<N> {
+    fn handle(&mut self) -> IrqReturn {
+        if self.interrupt.interrupt() == Wake::Poll {
+            self.napi.schedule();
+        }
+        IrqReturn::Handled
+    }
+}
+
+/// An active channel.
+///
+/// In drop order: NAPI lets go of the line before the line is freed. An interrupt in between finds NAPI
+/// disabled.
+pub(crate) struct Channel<N: Nic> {
+    napi: Napi<Poller<N>>,
+    _line: Registration<Line<N>>,
+}
+
+impl<N: Nic> Channel<N> {
+    /// Makes channel `index` of a port that is being opened, and the producer half of its TX queue.
+    ///
+    /// NAPI is not enabled yet.
+    ///
+    /// # Errors
+    ///
+    /// What the vendor's hardware says, or `ENOMEM`; nothing is left behind.
+    pub(crate) fn new(
+        nic: &N,
+        session: &N::Session,
+        config: &Config,
+        index: u16,
+        stats: &Arc<ChannelStats>,
+        lock: &RtnlLock<'_>,
+    ) -> Result<(Self, tx::Producer<N::TxSend>)> {
+        let id = u32::from(index);
+        let VectorParts {
+            interrupt,
+            vector,
+            line,
+        } = nic.vector(session, id)?;
+        let (producer, consumer) = tx::queue(
+            nic.device(),
+            nic.tx(session, &vector, id, config.tx_entries)?,
+            config.tx_entries,
+            Arc::new(TxQueue::new(lock, id)?, GFP_KERNEL)?,
+            stats.clone(),
+        )?;
+        let napi = NapiSlot::add(lock, id, Some(line.number()))?;
+        let pool = PagePool::new(nic.device(), napi.handle(), config.rx_entries, config.mtu)?;
+        let ring = nic.rx(session, &vector, id, config.rx_entries, pool.buffer_len())?;
+        let rx = rx::Queue::new(ring, pool, config.rx_entries, index, stats.clone())?;
+        let poller = Poller {
+            tx: consumer,
+            rx,
+            vector,
+        };
+        let handler = Line {
+            interrupt,
+            napi: napi.handle(),
+        };
+        let napi = napi.attach(poller)?;
+        let name = CString::try_from_fmt(fmt!("{}-{}", lock.name(), index))?;
+        let line = Registration::new(line, name, handler)?;
+        Ok((Self { napi, _line: line }, producer))
+    }
+
+    /// Lets NAPI run, and tells the stack which queues it serves.
+    pub(crate) fn enable(&self, index: u32, lock: &RtnlLock<'_>) {
+        self.napi.enable(lock);
+        self.napi.link_queues(lock, index);
+    }
+
+    /// Waits until NAPI does not run, and keeps it from running.
+    pub(crate) fn disable(&self, index: u32, lock: &RtnlLock<'_>) {
+        self.napi.unlink_queues(lock, index);
+        self.napi.disable(lock);
+    }
+}

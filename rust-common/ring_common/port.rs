@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A network port: the `net_device` and its ethtool operations, the same for all vendors.
+
+use kernel::{
+    device,
+    new_mutex,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc,
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+use netdev::{
+    device::{
+        Device,
+        DeviceId,
+        Operations,
+        Registered,
+        Unregistered, //
+    },
+    features::Features,
+    lock::{
+        OpsLock,
+        RtnlLock, //
+    },
+    mac::MacAddress,
+    skb::{
+        Reason,
+        TxSkb, //
+    },
+    stats::{
+        LinkStats,
+        RxQueueStats,
+        TxQueueStats, //
+    },
+    tx_lock::{
+        PerTxQueue,
+        TxLocked, //
+    }, //
+};
+
+use crate::{
+    channel::Channel,
+    nic::{
+        Config,
+        Nic,
+        Offloads,
+        PortLimits,
+        TxSend, //
+    },
+    rss::RssState,
+    stats::{
+        rx_sum,
+        tx_sum,
+        ChannelStats, //
+    },
+    tx, //
+};
+
+/// How long a closing port waits for packets that the device still has.
+const DRAIN_TIMEOUT_MS: u32 = 200;
+
+/// How long a TX queue may be stuck before the port is reset.
+const WATCHDOG: Delta = Delta::from_secs(15);
+
+/// MTU of Ethernet, IEEE 802.3.
+const ETH_DATA_LEN: u32 = 1500;
+
+/// Smallest MTU: what IPv4 demands of every link.
+const MIN_MTU: u32 = 68;
+
+/// A network port of `N`'s hardware.
+#[pin_data]
+pub struct Port<N: Nic> {
+    nic: N,
+    limits: PortLimits,
+    /// Counters of each channel that there can be.
+    stats: KVec<Arc<ChannelStats>>,
+    /// Producer half of each active TX queue.
+    producers: PerTxQueue<tx::Producer<N::TxSend>>,
+    #[pin]
+    state: Mutex<State<N>>,
+}
+
+/// What the instance lock protects. The mutex is a leaf below it and never contended for long.
+struct State<N: Nic> {
+    config: Config,
+    rss: RssState,
+    open: Option<Open<N>>,
+}
+
+// Nothing in it is ever pinned: what must not move lies in boxes of its own.
+impl<N: Nic> Unpin for State<N> {}
+
+/// An open port. In drop order: channels before the session that they live in.
+struct Open<N: Nic> {
+    channels: KVec<Channel<N>>,
+    session: N::Session,
+}
+
+impl<N: Nic> Port<N> {
+    /// Registers a network device for `nic`.
+    ///
+    /// Dropping the result brings the port down and unregisters it. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the limits contradict each other, `ENOMEM`, or what the core says.
+    pub fn register(nic: N) -> Result<Registered<Self>> {
+        let parent: ARef<device::Device> = nic.device().into();
+        let limits = nic.limits()?;
+        let offloads = nic.offloads();
+        let mac = MacAddress::new(nic.mac());
+        let max_mtu = limits.max_mtu;
+        let queues = limits.queues.max();
+
+        let mut dev =
+            Unregistered::alloc(&parent, queues, queues, |id| Self::new(id, nic, limits))?;
+        match mac {
+            Some(mac) => dev.set_mac_address(mac),
+            None => dev.set_random_mac_address(),
+        }
+        dev.set_mtu(ETH_DATA_LEN.min(max_mtu), MIN_MTU..=max_mtu);
+        let features = features(&offloads);
+        let vlan = Features::HW_VLAN_CTAG_TX | Features::HW_VLAN_CTAG_RX;
+        dev.set_features(features);
+        dev.set_hw_features(features - vlan - Features::HIGHDMA);
+        dev.set_vlan_features(features - vlan);
+        if let Some(size) = offloads.tso_max_size {
+            dev.set_tso_limits(size, u16::MAX);
+        }
+        dev.set_watchdog(WATCHDOG);
+        dev.register()
+    }
+
+    fn new(id: DeviceId, nic: N, limits: PortLimits) -> impl PinInit<Self, Error> {
+        pin_init::pin_init_scope(move || {
+            // CAST: `usize` has 64 bits on every target.
+            let channels = limits.queues.max() as usize;
+            let mut stats = KVec::with_capacity(channels, GFP_KERNEL)?;
+            for _ in 0..channels {
+                stats.push(Arc::new(ChannelStats::default(), GFP_KERNEL)?, GFP_KERNEL)?;
+            }
+            let config = Config {
+                queues: limits.queues.default(),
+                tx_entries: limits.tx_entries.default(),
+                rx_entries: limits.rx_entries.default(),
+                mtu: 0,
+            };
+            let mut rss = RssState::new(limits.rss_entries)?;
+            rss.spread(config.queues);
+            Ok(try_pin_init!(Self {
+                nic,
+                limits,
+                stats,
+                producers: PerTxQueue::new(id, channels)?,
+                state <- new_mutex!(State {
+                    config,
+                    rss,
+                    open: None,
+                }),
+            }? Error))
+        })
+    }
+
+    /// Makes the queues and lets packets flow.
+    fn bring_up(dev: &Device<Self>, state: &mut State<N>, lock: &RtnlLock<'_>) -> Result {
+        let nic = &dev.nic;
+        let config = state.config;
+        let session = nic.open(&config)?;
+        let mut producers = KVec::new();
+        let mut channels = KVec::new();
+        for (index, stats) in (0..config.queues).zip(&dev.stats) {
+            let index = u16::try_from(index)?;
+            let (channel, producer) = Channel::new(nic, &session, &config, index, stats, lock)?;
+            producers.push(producer, GFP_KERNEL)?;
+            channels.push(channel, GFP_KERNEL)?;
+        }
+        lock.set_real_queues(config.queues, config.queues)?;
+
+        let open = Open { channels, session };
+        for (index, channel) in (0..config.queues).zip(&open.channels) {
+            channel.enable(index, lock);
+        }
+        for (queue, producer) in (0..).zip(producers) {
+            // The queue and its cell exist: there are as many as channels at most.
+            let _ = dev.lock_tx(queue, |token| dev.producers.replace(token, Some(producer)));
+        }
+        let open = state.open.insert(open);
+        if let Err(e) = nic.steer(&open.session, &state.rss.get()) {
+            Self::take_down(dev, state, lock);
+            return Err(e);
+        }
+        lock.start_all_queues();
+        Self::link_changed(dev);
+        Ok(())
+    }
+
+    /// Ends the flow of packets and takes the queues away; the mirror of [`Self::bring_up`].
+    fn take_down(dev: &Device<Self>, state: &mut State<N>, lock: &RtnlLock<'_>) {
+        let Some(open) = state.open.take() else {
+            return;
+        };
+        dev.carrier_off();
+        lock.tx_disable();
+        let producers = Self::take_producers(dev, open.channels.len());
+        drain(&producers);
+        dev.nic.quiesce(&open.session);
+        for (index, channel) in (0..).zip(&open.channels) {
+            channel.disable(index, lock);
+        }
+        // The producer halves go first: with the consumer halves, which the channels own, goes what
+        // the device may still read.
+        drop(producers);
+        drop(open);
+    }
+
+    fn take_producers(dev: &Device<Self>, queues: usize) -> KVVec<tx::Producer<N::TxSend>> {
+        let mut producers = KVVec::new();
+        for queue in (0..).take(queues) {
+            let taken = dev.lock_tx(queue, |token| dev.producers.replace(token, None));
+            if let Ok(Ok(Some(producer))) = taken {
+                // Without memory for the list the queue is not drained, only freed.
+                let _ = producers.push(producer, GFP_KERNEL);
+            }
+        }
+        producers
+    }
+
+    /// Runs with another configuration, or else with the old one.
+    ///
+    /// # Errors
+    ///
+    /// Why the new one could not be had. Where the old one cannot be had again either, the port
+    /// is left without carrier and without queues; the next reset, or down and up, tries again.
+    pub(crate) fn reconfigure(dev: &Device<Self>, lock: &RtnlLock<'_>, wanted: Config) -> Result {
+        let mut state = dev.state.lock();
+        let old = state.config;
+        if wanted == old {
+            return Ok(());
+        }
+        let was_open = state.open.is_some();
+        Self::take_down(dev, &mut state, lock);
+        state.set_config(wanted);
+        if !was_open {
+            return lock.set_real_queues(wanted.queues, wanted.queues);
+        }
+        let Err(e) = Self::bring_up(dev, &mut state, lock) else {
+            return Ok(());
+        };
+        state.set_config(old);
+        if let Err(again) = Self::bring_up(dev, &mut state, lock) {
+            netdev::netdev_err!(
+                dev,
+                "cannot return to the former settings ({:?}); set the link down and up to try again\n",
+                again
+            );
+        }
+        Err(e)
+    }
+
+    /// Tells the stack what the vendor knows of the link. Any context.
+    pub fn link_changed(dev: &Device<Self>) {
+        if dev.nic.link_up() {
+            dev.carrier_on();
+        } else {
+            dev.carrier_off();
+        }
+    }
+
+    /// The vendor's side of the port.
+    pub fn nic(&self) -> &N {
+        &self.nic
+    }
+
+    /// What the port can do at most.
+    pub(crate) fn limits(&self) -> &PortLimits {
+        &self.limits
+    }
+
+    /// Counters of each channel that there can be.
+    pub(crate) fn stats(&self) -> &[Arc<ChannelStats>] {
+        &self.stats
+    }
+
+    /// The active settings, or those of the next `open`.
+    pub(crate) fn config(&self) -> Config {
+        self.state.lock().config
+    }
+
+    /// Copies the RSS table and key.
+    pub(crate) fn read_rss(&self, table: Option<&mut [u32]>, key: Option<&mut [u8]>) {
+        self.state.lock().rss.read(table, key);
+    }
+
+    /// Changes the RSS table and key, for all queues or none.
+    pub(crate) fn change_rss(
+        dev: &Device<Self>,
+        table: Option<&[u32]>,
+        key: Option<&[u8]>,
+    ) -> Result {
+        let mut guard = dev.state.lock();
+        let state = &mut *guard;
+        let wanted = state.rss.changed(table, key, state.config.queues)?;
+        if let Some(open) = &state.open {
+            dev.nic.steer(&open.session, &wanted.get())?;
+        }
+        state.rss = wanted;
+        Ok(())
+    }
+}
+
+impl<N: Nic> State<N> {
+    fn set_config(&mut self, config: Config) {
+        if config.queues != self.config.queues {
+            self.rss.spread(config.queues);
+        }
+        self.config = config;
+    }
+}
+
+/// Gives the device time to finish what it was told to send. NAPI still runs.
+fn drain<S: TxSend>(producers: &[tx::Producer<S>]) {
+    for _ in 0..DRAIN_TIMEOUT_MS {
+        if producers.iter().all(tx::Producer::is_idle) {
+            return;
+        }
+        fsleep(Delta::from_millis(1));
+    }
+}
+
+fn features(offloads: &Offloads) -> Features {
+    let mut features = Features::SG | Features::HIGHDMA;
+    for (offered, bits) in [
+        (offloads.tx_csum, Features::IP_CSUM | Features::IPV6_CSUM),
+        (offloads.rx_csum, Features::RXCSUM),
+        (offloads.tso, Features::TSO | Features::TSO6),
+        (offloads.vlan_tx, Features::HW_VLAN_CTAG_TX),
+        (offloads.vlan_rx, Features::HW_VLAN_CTAG_RX),
+        (offloads.rx_hash, Features::RXHASH),
+    ] {
+        if offered {
+            features |= bits;
+        }
+    }
+    features
+}
+
+#[vtable]
+impl<N: Nic> Operations for Port<N> {
+    fn open(dev: &Device<Self>, lock: &RtnlLock<'_>) -> Result {
+        let mut state = dev.state.lock();
+        state.config.mtu = dev.mtu();
+        Self::bring_up(dev, &mut state, lock)
+    }
+
+    fn stop(dev: &Device<Self>, lock: &RtnlLock<'_>) {
+        Self::take_down(dev, &mut dev.state.lock(), lock);
+    }
+
+    #[inline]
+    fn xmit(dev: &Device<Self>, skb: TxSkb, lock: &mut TxLocked<'_>) {
+        match dev.producers.get(lock) {
+            Some(producer) => producer.xmit(skb),
+            None => skb.drop_reason(Reason::DeviceGone),
+        }
+    }
+
+    fn stats64(dev: &Device<Self>) -> LinkStats {
+        let mut sum = LinkStats::default();
+        for ChannelStats { rx, tx } in dev.stats.iter().map(|channel| &**channel) {
+            sum.rx_packets = sum.rx_packets.wrapping_add(rx.packets.get());
+            sum.rx_bytes = sum.rx_bytes.wrapping_add(rx.bytes.get());
+            sum.rx_dropped = sum.rx_dropped.wrapping_add(rx.no_buffer.get());
+            sum.rx_length_errors = sum.rx_length_errors.wrapping_add(rx.bad_length.get());
+            sum.rx_errors = sum
+                .rx_errors
+                .wrapping_add(rx.errors.get())
+                .wrapping_add(rx.bad_length.get());
+            sum.tx_packets = sum.tx_packets.wrapping_add(tx.packets.get());
+            sum.tx_bytes = sum.tx_bytes.wrapping_add(tx.bytes.get());
+            sum.tx_dropped = sum.tx_dropped.wrapping_add(tx.dropped.get());
+        }
+        sum
+    }
+
+    fn change_mtu(dev: &Device<Self>, mtu: u32, lock: &RtnlLock<'_>) -> Result {
+        let config = Config {
+            mtu,
+            ..dev.state.lock().config
+        };
+        Self::reconfigure(dev, lock, config)
+    }
+
+    fn reset(dev: &Device<Self>, lock: &RtnlLock<'_>) {
+        if !lock.is_running() {
+            return;
+        }
+        let mut state = dev.state.lock();
+        Self::take_down(dev, &mut state, lock);
+        if let Err(e) = Self::bring_up(dev, &mut state, lock) {
+            netdev::netdev_err!(
+                dev,
+                "reset failed ({:?}); set the link down and up to try again\n",
+                e
+            );
+        }
+    }
+
+    fn rx_queue_stats(dev: &Device<Self>, queue: u32, _lock: &OpsLock<'_>) -> RxQueueStats {
+        // CAST: `usize` has 64 bits on every target.
+        dev.stats
+            .get(queue as usize)
+            .map_or_else(RxQueueStats::default, |channel| rx_sum([channel]))
+    }
+
+    fn tx_queue_stats(dev: &Device<Self>, queue: u32, _lock: &OpsLock<'_>) -> TxQueueStats {
+        // CAST: `usize` has 64 bits on every target.
+        dev.stats
+            .get(queue as usize)
+            .map_or_else(TxQueueStats::default, |channel| tx_sum([channel]))
+    }
+
+    fn base_queue_stats(dev: &Device<Self>, lock: &OpsLock<'_>) -> (RxQueueStats, TxQueueStats) {
+        // CAST: `usize` has 64 bits on every target.
+        let idle = |active: u32| dev.stats.iter().skip(active as usize);
+        (
+            rx_sum(idle(lock.real_rx_queues())),
+            tx_sum(idle(lock.real_tx_queues())),
+        )
+    }
+}

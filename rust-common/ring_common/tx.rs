@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The TX path of one queue: from the stack to the device, and back to the stack as completions.
+//!
+//! The two halves run on different CPUs. [`Producer`] is used under the core's lock of the queue,
+//! [`Consumer`] in NAPI. Between them: the packets that the device has ([`spsc`]), the mappings of
+//! their pieces ([`netdev::dma`]), and one count of units that the device has given back.
+//!
+//! The order in [`Producer::enqueue`] is what makes a lying device harmless: BQL hears of a packet before
+//! NAPI can see it, and NAPI sees it before the device does. A completion out of nowhere finds no
+//! packet, and is counted.
+
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::{
+    device,
+    prelude::*,
+    sync::Arc, //
+};
+use netdev::{
+    dma::{
+        piece_ring,
+        MapError,
+        PieceMapper,
+        PieceUnmapper, //
+    },
+    napi::{
+        Arm,
+        PollContext, //
+    },
+    skb::{
+        InFlightSkb,
+        Reason,
+        TxMeta,
+        TxSkb, //
+    },
+    tx_queue::{
+        Room,
+        TxQueue, //
+    },
+};
+use ring_core::{
+    doorbell::{
+        Decision,
+        Deferred,
+        Rung,
+        TxDoorbell, //
+    },
+    index::RingSize,
+    stop::StopWake, //
+};
+
+use crate::{
+    nic::{
+        TxDone,
+        TxReap,
+        TxSend, //
+    },
+    spsc,
+    stats::{
+        ChannelStats,
+        TxStats, //
+    },
+};
+
+/// A packet that the device has.
+struct InFlight {
+    skb: InFlightSkb,
+    /// Units of the ring.
+    units: u32,
+    /// Mapped pieces.
+    pieces: u32,
+    /// Bytes that BQL was told of.
+    bytes: u32,
+}
+
+/// Units that NAPI has given back, on a cache line of its own.
+#[repr(align(64))]
+struct Reaped(AtomicU32);
+
+/// What xmit owes the doorbell at its end.
+///
+/// Every exit of [`Producer::xmit`] has to come up with one of the two proofs.
+enum Exit {
+    Rung(Rung),
+    Deferred(Deferred),
+}
+
+/// The half under the core's lock of the queue.
+pub(crate) struct Producer<S> {
+    // Dropped first: then the device no longer reads what the rest owns.
+    hw: S,
+    ring: ring_core::index::Producer,
+    size: RingSize,
+    thresholds: StopWake,
+    doorbell: TxDoorbell,
+    reaped: Arc<Reaped>,
+    in_flight: spsc::Sender<InFlight>,
+    pieces: PieceMapper,
+    queue: Arc<TxQueue>,
+    stats: Arc<ChannelStats>,
+}
+
+/// The half in NAPI.
+pub(crate) struct Consumer<R> {
+    // Dropped first, as above.
+    hw: R,
+    /// Units given back since the ring was made, as published in `reaped`.
+    units: u32,
+    /// Units that the device has completed beyond the last whole packet.
+    credit: u32,
+    size: RingSize,
+    thresholds: StopWake,
+    reaped: Arc<Reaped>,
+    packets: Packets,
+    queue: Arc<TxQueue>,
+    stats: Arc<ChannelStats>,
+}
+
+/// The packets that the device has, as NAPI owns them.
+///
+/// Dropping it frees what is left: the device side is gone by then.
+struct Packets {
+    in_flight: spsc::Receiver<InFlight>,
+    pieces: PieceUnmapper,
+    queue: Arc<TxQueue>,
+}
+
+/// Makes the two halves of a TX queue. Process context.
+///
+/// # Errors
+///
+/// `EINVAL` if the ring cannot hold the largest packet, `ENOMEM` if there is no memory.
+pub(crate) fn queue<S: TxSend, R: TxReap>(
+    dev: &device::Device,
+    (send, reap): (S, R),
+    entries: u32,
+    queue: Arc<TxQueue>,
+    stats: Arc<ChannelStats>,
+) -> Result<(Producer<S>, Consumer<R>)> {
+    let size = RingSize::new(entries).ok_or(EINVAL)?;
+    let thresholds = StopWake::new(size, S::MAX_UNITS).ok_or(EINVAL)?;
+    let capacity = entries
+        .checked_mul(S::PIECES_PER_UNIT)
+        .and_then(u32::checked_next_power_of_two)
+        .ok_or(EINVAL)?;
+    let (mapper, unmapper) = piece_ring(dev, capacity)?;
+    let (push, pop) = spsc::channel(size)?;
+    let reaped = Arc::new(Reaped(AtomicU32::new(0)), GFP_KERNEL)?;
+    let producer = Producer {
+        hw: send,
+        ring: ring_core::index::Producer::new(size, 0),
+        size,
+        thresholds,
+        doorbell: TxDoorbell::new(entries),
+        reaped: reaped.clone(),
+        in_flight: push,
+        pieces: mapper,
+        queue: queue.clone(),
+        stats: stats.clone(),
+    };
+    let consumer = Consumer {
+        hw: reap,
+        units: 0,
+        credit: 0,
+        size,
+        thresholds,
+        reaped,
+        packets: Packets {
+            in_flight: pop,
+            pieces: unmapper,
+            queue: queue.clone(),
+        },
+        queue,
+        stats,
+    };
+    Ok((producer, consumer))
+}
+
+impl<S: TxSend> Producer<S> {
+    /// Whether the device has given everything back. Under no lock: nothing is sent any more.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.free() == self.size.get()
+    }
+
+    /// Takes a packet from the stack. Softirq or process context, under the queue's lock.
+    #[inline]
+    pub(crate) fn xmit(&mut self, mut skb: TxSkb) {
+        let mut meta = skb.describe();
+        let _exit = match self.enqueue(&mut skb, &mut meta) {
+            Ok(posted) => self.commit(skb, &meta, posted),
+            Err(reason) => {
+                self.stats.tx.dropped.add(1);
+                skb.drop_reason(reason);
+                Exit::Rung(self.announce())
+            }
+        };
+    }
+
+    /// Maps the packet and writes its descriptors, behind the announced ones.
+    #[inline(always)]
+    fn enqueue(&mut self, skb: &mut TxSkb, meta: &mut TxMeta) -> Result<Posted, Reason> {
+        let split = self.hw.prepare(skb, meta)?;
+        let stats = &self.stats.tx;
+        if !self.in_flight.has_room() || self.thresholds.must_stop(self.free()) {
+            return Err(Reason::RingFull);
+        }
+        let pieces = self.pieces.map(skb, split).map_err(|e| match e {
+            MapError::Full => Reason::RingFull,
+            MapError::Dma => {
+                stats.map_errors.add(1);
+                Reason::MapFailed
+            }
+        })?;
+        stats.dma_maps.add(u64::from(pieces));
+        let units = self.hw.post(self.ring.next(), meta, self.pieces.pieces());
+        Ok(Posted { units, pieces })
+    }
+
+    /// Hands the packet over: to BQL, to NAPI, to the device.
+    #[inline(always)]
+    fn commit(&mut self, skb: TxSkb, meta: &TxMeta, posted: Posted) -> Exit {
+        let Posted { units, pieces } = posted;
+        let reaped = self.reaped.0.load(Ordering::Acquire);
+        let Some(claim) = self.ring.reserve(units, reaped) else {
+            // The vendor took more units than it promised; nothing is announced yet.
+            self.pieces.undo();
+            self.stats.tx.dropped.add(1);
+            skb.drop_reason(Reason::RingFull);
+            return Exit::Rung(self.announce());
+        };
+        let head = claim.commit();
+        count(&self.stats.tx, meta);
+        let answer = self.queue.sent(
+            &skb,
+            meta.bytes_on_wire,
+            meta.more(),
+            &room(head, &self.reaped, self.size, self.thresholds),
+        );
+        let in_flight = InFlight {
+            skb: skb.into_in_flight(),
+            units,
+            pieces,
+            bytes: meta.bytes_on_wire,
+        };
+        self.pieces.commit();
+        // There is room: `enqueue` asked, and only this half takes it.
+        if let Err(lost) = self.in_flight.push(in_flight) {
+            lost.skb.drop_reason(Reason::RingFull);
+        }
+        if answer.stopped {
+            self.stats.tx.stop.add(1);
+        }
+        match self.doorbell.sent(units, answer) {
+            Decision::Defer(deferred) => {
+                self.stats.tx.more.add(1);
+                Exit::Deferred(deferred)
+            }
+            Decision::Ring(_) => Exit::Rung(self.announce()),
+        }
+    }
+
+    /// Tells the device of all that it does not know yet.
+    #[inline(always)]
+    fn announce(&mut self) -> Rung {
+        let Self {
+            hw,
+            ring,
+            doorbell,
+            stats,
+            ..
+        } = self;
+        doorbell.dropped().ring(|fresh| {
+            stats.tx.doorbells.add(1);
+            hw.ring(ring.next(), fresh);
+        })
+    }
+
+    #[inline(always)]
+    fn free(&self) -> u32 {
+        self.ring.free(self.reaped.0.load(Ordering::Acquire))
+    }
+}
+
+/// What [`Producer::enqueue`] wrote.
+struct Posted {
+    units: u32,
+    pieces: u32,
+}
+
+#[inline(always)]
+fn room(head: u32, reaped: &Reaped, size: RingSize, thresholds: StopWake) -> Room<'_> {
+    Room {
+        head,
+        tail: &reaped.0,
+        size: size.get(),
+        stop_at: thresholds.stop(),
+        wake_at: thresholds.wake(),
+    }
+}
+
+#[inline(always)]
+fn count(stats: &TxStats, meta: &TxMeta) {
+    stats.packets.add(u64::from(meta.packets));
+    stats.bytes.add(u64::from(meta.bytes_on_wire));
+    if meta.gso_size != 0 {
+        let payload = u64::from(meta.len.saturating_sub(meta.hdr_len));
+        if meta.encapsulated() {
+            stats.tso_inner_packets.add(1);
+            stats.tso_inner_bytes.add(payload);
+        } else {
+            stats.tso_packets.add(1);
+            stats.tso_bytes.add(payload);
+        }
+    } else if meta.csum_partial() {
+        stats.csum_partial.add(1);
+    }
+}
+
+impl<R: TxReap> Consumer<R> {
+    /// Takes completions and frees their packets. Softirq, budget 0 included.
+    ///
+    /// Returns whether there may be more: the device is not allowed to keep NAPI in here for longer than
+    /// one ring.
+    pub(crate) fn poll(&mut self, cx: &PollContext<'_>) -> bool {
+        let mut done = Tally::default();
+        let mut turns = self.size.get();
+        while let Some(completion) = self.hw.next() {
+            match completion {
+                TxDone::Packet => {
+                    if !self.packets.finish(&mut done, cx, u32::MAX) {
+                        self.stats.tx.bad_completions.add(1);
+                    }
+                }
+                TxDone::Units(units) => self.finish_units(&mut done, cx, units),
+            }
+            turns = turns.wrapping_sub(1);
+            if turns == 0 {
+                break;
+            }
+        }
+        if done.packets != 0 {
+            self.units = self.units.wrapping_add(done.units);
+            self.reaped.0.store(self.units, Ordering::Release);
+            let woken = self.queue.completed(
+                done.packets,
+                done.bytes,
+                self.units,
+                self.size.get(),
+                self.thresholds.wake(),
+            );
+            if woken {
+                self.stats.tx.wake.add(1);
+            }
+        }
+        turns == 0
+    }
+
+    fn finish_units(&mut self, done: &mut Tally, cx: &PollContext<'_>, units: u32) {
+        self.credit = self.credit.saturating_add(units);
+        loop {
+            let before = done.units;
+            if !self.packets.finish(done, cx, self.credit) {
+                break;
+            }
+            self.credit = self.credit.saturating_sub(done.units.wrapping_sub(before));
+        }
+    }
+
+    /// Ends a poll on the device's side.
+    pub(crate) fn settle(&mut self, arm: Arm) {
+        self.hw.settle(arm);
+    }
+}
+
+/// What one poll has finished.
+#[derive(Default)]
+struct Tally {
+    packets: u32,
+    bytes: u32,
+    units: u32,
+}
+
+impl Packets {
+    /// Frees the oldest packet if it has at most `credit` units.
+    #[inline(always)]
+    fn finish(&mut self, done: &mut Tally, cx: &PollContext<'_>, credit: u32) -> bool {
+        let Some(packet) = self.in_flight.pop_if(|packet| packet.units <= credit) else {
+            return false;
+        };
+        done.packets = done.packets.wrapping_add(1);
+        done.bytes = done.bytes.wrapping_add(packet.bytes);
+        done.units = done.units.wrapping_add(packet.units);
+        self.pieces.consume(packet.pieces, packet.skb, cx);
+        true
+    }
+}
+
+impl Drop for Packets {
+    fn drop(&mut self) {
+        while let Some(packet) = self.in_flight.pop() {
+            self.pieces
+                .drop_reason(packet.pieces, packet.skb, Reason::DeviceGone);
+        }
+        self.queue.reset();
+    }
+}
