@@ -273,8 +273,11 @@ unsafe impl<T> AsNetdev for Device<T> {
 /// While this exists, the device meets the invariants of `Device<T>`.
 pub struct Held<T> {
     dev: DeviceRef,
-    _data: PhantomData<T>,
+    _data: PhantomData<Device<T>>,
 }
+
+// The data stays where it is when a reference to it moves.
+impl<T> Unpin for Held<T> {}
 
 impl<T> Clone for Held<T> {
     fn clone(&self) -> Self {

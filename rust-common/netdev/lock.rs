@@ -21,13 +21,16 @@ use crate::{
     log::AsNetdev, //
 };
 use core::{
-    fmt,
     marker::PhantomData,
     ops::Deref,
     ptr::NonNull, //
 };
 use kernel::{
     error::to_result,
+    fmt::{
+        self,
+        Write, //
+    },
     prelude::*, //
 };
 
@@ -215,7 +218,7 @@ impl fmt::Display for Name {
         self.0
             .iter()
             .take_while(|&&c| c != 0)
-            .try_for_each(|&c| fmt::Write::write_char(f, char::from(c)))
+            .try_for_each(|&c| f.write_char(char::from(c)))
     }
 }
 

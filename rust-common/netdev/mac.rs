@@ -2,7 +2,7 @@
 
 //! Ethernet addresses.
 
-use core::fmt;
+use kernel::fmt;
 
 /// The address of one Ethernet station.
 ///
