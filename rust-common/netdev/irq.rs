@@ -62,8 +62,8 @@ impl MsixVectors {
     pub fn alloc(dev: &pci::Device<device::Bound>, max: u32) -> Result<Self> {
         let pdev = raw_pci(dev);
         // SAFETY: The device is valid.
-        let table_len =
-            u32::try_from(unsafe { bindings::pci_msix_vec_count(pdev) }).map_err(|_| ENODEV)?;
+        let table_len = unsafe { bindings::pci_msix_vec_count(pdev) };
+        let table_len = u32::try_from(table_len).map_err(|_| ENODEV)?;
         // SAFETY: The device is valid.
         let dynamic = unsafe { bindings::pci_msix_can_alloc_dyn(pdev) };
         let first = if dynamic {

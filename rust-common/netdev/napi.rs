@@ -214,7 +214,7 @@ struct Entry {
 ///
 /// - `napi` was added to the device of `device`, and is removed when this is dropped.
 /// - `entry` is written only while the NAPI was never enabled, or is disabled for good.
-/// - `enabled` says whether the NAPI is enabled.
+/// - `enabled` says whether the NAPI is enabled. Lock order: instance lock, then this one.
 #[pin_data(PinnedDrop)]
 struct Core {
     device: DeviceRef,
@@ -237,19 +237,56 @@ unsafe impl Sync for Core {}
 #[pinned_drop]
 impl PinnedDrop for Core {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant the NAPI was added. It is disabled: `Napi`, the only one that
-        // enables it, disables it in its drop. The device is valid, as `device` holds it.
+        let _lock = InstanceLock::new(&self.device);
+        // SAFETY:
+        // - By the type invariant the NAPI was added. It is disabled: `Napi`, the only one that
+        //   enables it, disables it in its drop.
+        // - The lock of its device is held.
         unsafe { bindings::rc_helper_napi_del(self.napi.get()) };
     }
 }
 
 impl Core {
     fn disable(&self) {
+        let _lock = InstanceLock::new(&self.device);
         let mut enabled = self.enabled.lock();
         if *enabled {
-            // SAFETY: The NAPI was added, and is enabled.
+            // SAFETY: The NAPI was added, and is enabled; the lock of its device is held.
             unsafe { bindings::rc_helper_napi_disable(self.napi.get()) };
             *enabled = false;
+        }
+    }
+}
+
+/// The instance lock of a device, taken unless the task holds it already.
+///
+/// # Invariants
+///
+/// The task holds the lock; it was taken for this if `taken`.
+struct InstanceLock<'a> {
+    device: &'a DeviceRef,
+    taken: bool,
+    _task: NotThreadSafe,
+}
+
+impl<'a> InstanceLock<'a> {
+    fn new(device: &'a DeviceRef) -> Self {
+        // SAFETY: The device is valid while it is referred to.
+        let taken = unsafe { bindings::rc_helper_napi_lock(device.as_ptr()) };
+        // INVARIANT: That is what the helper does.
+        Self {
+            device,
+            taken,
+            _task: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for InstanceLock<'_> {
+    fn drop(&mut self) {
+        if self.taken {
+            // SAFETY: By the type invariant the lock was taken for this.
+            unsafe { bindings::rc_helper_netdev_unlock(self.device.as_ptr()) };
         }
     }
 }

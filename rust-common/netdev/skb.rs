@@ -20,8 +20,7 @@ use kernel::{
 use crate::bindings;
 
 /// Most fragments that a packet has besides its linear part.
-// CAST: It fits.
-pub const MAX_SKB_FRAGS: u32 = bindings::MAX_SKB_FRAGS as u32;
+pub const MAX_SKB_FRAGS: u32 = bindings::MAX_SKB_FRAGS;
 
 /// Why a packet is dropped, for drop monitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

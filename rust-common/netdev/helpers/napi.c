@@ -7,14 +7,6 @@
 
 #include "napi.h"
 
-/*
- * Whether the current task holds the instance lock. A NAPI goes away with the
- * queues that it serves: in ndo_stop() or a failed ndo_open(), which hold the
- * lock, or in an unwinding work item, which may not.
- *
- * Only this task can make itself the owner, so the answer cannot change under
- * it.
- */
 static bool locked_by_us(struct net_device *dev)
 {
 #ifdef CONFIG_PREEMPT_RT
@@ -27,6 +19,26 @@ static bool locked_by_us(struct net_device *dev)
 
 	return (owner & ~flags) == (unsigned long)current;
 }
+
+/**
+ * rc_helper_napi_lock() - Take the instance lock unless the task holds it
+ * @dev: network device
+ *
+ * A NAPI goes away with the queues that it serves: in ndo_stop() or a failed
+ * ndo_open(), which hold the lock, or in an unwinding work item, which may not.
+ * Only the task itself can make itself the owner, so the answer stays true.
+ *
+ * Context: Process.
+ * Return: true if the lock was taken and must be released.
+ */
+bool rc_helper_napi_lock(struct net_device *dev)
+{
+	if (locked_by_us(dev))
+		return false;
+	netdev_lock(dev);
+	return true;
+}
+EXPORT_SYMBOL_GPL(rc_helper_napi_lock);
 
 /**
  * rc_helper_napi_add() - Add a NAPI with settings that outlive it
@@ -49,14 +61,11 @@ EXPORT_SYMBOL_GPL(rc_helper_napi_add);
  * rc_helper_napi_del() - Remove a NAPI; its memory can be freed afterwards
  * @napi: disabled NAPI
  *
- * Context: Process, with or without the instance lock.
+ * Context: Process, under the instance lock.
  */
 void rc_helper_napi_del(struct napi_struct *napi)
 {
-	if (locked_by_us(napi->dev))
-		netif_napi_del_locked(napi);
-	else
-		netif_napi_del(napi);
+	netif_napi_del_locked(napi);
 }
 EXPORT_SYMBOL_GPL(rc_helper_napi_del);
 
@@ -75,30 +84,17 @@ void rc_helper_napi_enable(struct napi_struct *napi, int irq)
 }
 EXPORT_SYMBOL_GPL(rc_helper_napi_enable);
 
-static void disable_locked(struct napi_struct *napi)
-{
-	napi_disable_locked(napi);
-	/* Before free_irq(), which does not like to be watched. */
-	netif_napi_set_irq_locked(napi, -1);
-}
-
 /**
  * rc_helper_napi_disable() - Disable a NAPI, after waiting for its poll to end
  * @napi: enabled NAPI
  *
- * Context: Process, with or without the instance lock.
+ * Context: Process, under the instance lock.
  */
 void rc_helper_napi_disable(struct napi_struct *napi)
 {
-	struct net_device *dev = napi->dev;
-
-	if (locked_by_us(dev)) {
-		disable_locked(napi);
-	} else {
-		netdev_lock(dev);
-		disable_locked(napi);
-		netdev_unlock(dev);
-	}
+	napi_disable_locked(napi);
+	/* Before free_irq(), which does not like to be watched. */
+	netif_napi_set_irq_locked(napi, -1);
 }
 EXPORT_SYMBOL_GPL(rc_helper_napi_disable);
 

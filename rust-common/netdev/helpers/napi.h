@@ -5,6 +5,7 @@
 
 #include <linux/netdevice.h>
 
+bool rc_helper_napi_lock(struct net_device *dev);
 void rc_helper_napi_add(struct net_device *dev, struct napi_struct *napi,
 			int (*poll)(struct napi_struct *, int), u32 index);
 void rc_helper_napi_enable(struct napi_struct *napi, int irq);
