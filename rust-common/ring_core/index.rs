@@ -11,8 +11,8 @@
 //! which the generations of [`owner`](crate::owner) rely on.
 //!
 //! A full and an empty ring are told apart by the counts, so every slot can be
-//! used. A device that wants one slot kept empty gets it from its
-//! [`stop`](crate::stop) thresholds.
+//! used. For a device that wants one kept empty, count that slot into its
+//! largest packet ([`StopWake::worst_packet`](crate::stop::StopWake::worst_packet)).
 
 mod sides;
 

@@ -81,8 +81,8 @@ impl<S: Deref<Target = [CpuEntry]>> QueueMap<S> {
         if queue >= self.queues.get() {
             return false;
         }
-        entry.queue == queue
-            || (queue >= self.online && queue.checked_rem(self.online) == Some(rank))
+        // A queue below the number of online CPUs has its sender by this, too.
+        entry.queue == queue || queue.checked_rem(self.online) == Some(rank)
     }
 }
 

@@ -29,8 +29,9 @@ pub struct StopWake {
 
 impl StopWake {
     /// Slots of the largest packet where each piece takes one: head, fragments
-    /// and `extra` (context descriptors, padding). `max_frags` is the kernel's
-    /// MAX_SKB_FRAGS, which its configuration sets.
+    /// and `extra` (context descriptors, padding, a slot that the device wants
+    /// kept empty). `max_frags` is the kernel's MAX_SKB_FRAGS, which its
+    /// configuration sets.
     pub const fn worst_packet(max_frags: u32, extra: u32) -> u32 {
         max_frags.saturating_add(1).saturating_add(extra)
     }
@@ -38,8 +39,8 @@ impl StopWake {
     /// Thresholds for packets of up to `worst` slots: stop below one packet,
     /// wake at two.
     ///
-    /// In a small ring waking waits for all but one slot: one that some
-    /// devices always leave empty. `None` if `worst` is 0 or the ring is
+    /// In a small ring waking waits for all slots but one, which a device may
+    /// want kept empty. `None` if `worst` is 0 or the ring is
     /// shorter than `worst + 1`, the MAX_SKB_FRAGS + 2 of the smallest ring.
     pub const fn new(size: RingSize, worst: u32) -> Option<Self> {
         let most = size.get().wrapping_sub(1);

@@ -159,13 +159,22 @@ proptest! {
             prop_assert_eq!(at.slot(), at.count() & size.mask().unwrap());
         }
     }
+}
 
-    #[test]
-    fn distance_finds_the_slot_reached(len in 2u32..600, start: u32, used: u32, slot in 0u32..700) {
-        let used = used % len; // one slot stays empty
-        let consumer = Consumer::new(RingSize::new(len).unwrap(), start);
-        let expected = (0..=used).find(|n| (consumer.next().slot() + n) % len == slot);
-        prop_assert_eq!(consumer.distance(slot, start.wrapping_add(used)), expected);
+#[test]
+fn distance_finds_the_slot_reached() {
+    for len in 2..=9 {
+        for start in (0..len).chain(u32::MAX - len..=u32::MAX) {
+            let consumer = Consumer::new(RingSize::new(len).unwrap(), start);
+            for used in 0..len {
+                let produced = start.wrapping_add(used);
+                for slot in 0..len + 2 {
+                    let reached = |n: &u32| (consumer.next().slot() + n) % len == slot;
+                    let expected = (0..=used).find(reached);
+                    assert_eq!(consumer.distance(slot, produced), expected);
+                }
+            }
+        }
     }
 }
 
