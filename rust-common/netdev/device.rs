@@ -118,8 +118,8 @@ impl<T> Device<T> {
         unsafe { &*self.private_ptr() }
     }
 
-    /// Takes the instance lock. Sleeps; not under rtnl's order inverted: who
-    /// needs both uses [`rtnl_lock`](Self::rtnl_lock).
+    /// Takes the instance lock. Sleeps; who needs rtnl as well uses
+    /// [`rtnl_lock`](Self::rtnl_lock), which takes the two in order.
     pub fn lock(&self) -> OpsGuard<'_> {
         // SAFETY: The device is valid for as long as `self` is borrowed.
         unsafe { OpsGuard::new(self.as_non_null()) }

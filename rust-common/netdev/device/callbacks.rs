@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The C side of [`Operations`].
-//!
-//! Each function is installed in the tables of a `Device<T>` only, and called
-//! by the core only, with that device. Which locks the core holds is stated in
-//! Documentation/networking/netdevices.rst; the devices here are "ops locked".
 
 use super::{
     Device,
@@ -37,6 +33,15 @@ pub(super) const fn statistics_operations<T: Operations>() -> &'static bindings:
     &Callbacks::<T>::STATISTICS
 }
 
+/// The callbacks for `T`.
+///
+/// # Safety
+///
+/// The functions are called by the core only, as members of the tables of a
+/// `Device<T>`: with that device, with the locks that
+/// Documentation/networking/netdevices.rst states for "ops locked" devices, and
+/// with the other pointers valid as the core's documentation of the members
+/// says (include/linux/netdevice.h, include/net/netdev_queues.h).
 struct Callbacks<T>(core::marker::PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
@@ -113,6 +118,11 @@ impl<T: Operations> Callbacks<T> {
         f(device, &unsafe { OpsLock::assume(device.as_non_null()) })
     }
 
+    /// C: `ndo_open`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn open(dev: *mut bindings::net_device) -> c_int {
         // SAFETY: The core calls this on a `Device<T>`, with both locks held.
         unsafe {
@@ -122,12 +132,22 @@ impl<T: Operations> Callbacks<T> {
         }
     }
 
+    /// C: `ndo_stop`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn stop(dev: *mut bindings::net_device) -> c_int {
         // SAFETY: The core calls this on a `Device<T>`, with both locks held.
         unsafe { Self::with_rtnl(dev, |dev, lock| T::stop(dev, lock)) };
         0
     }
 
+    /// C: `ndo_start_xmit`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn xmit(
         skb: *mut bindings::sk_buff,
         dev: *mut bindings::net_device,
@@ -147,6 +167,11 @@ impl<T: Operations> Callbacks<T> {
         bindings::netdev_tx_NETDEV_TX_OK
     }
 
+    /// C: `ndo_get_stats64`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn stats64(
         dev: *mut bindings::net_device,
         stats: *mut bindings::rtnl_link_stats64,
@@ -157,11 +182,21 @@ impl<T: Operations> Callbacks<T> {
         stats64.fill(unsafe { &mut *stats });
     }
 
+    /// C: `ndo_tx_timeout`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn tx_timeout(dev: *mut bindings::net_device, queue: c_uint) {
         // SAFETY: The core calls this on a `Device<T>`.
         T::tx_timeout(unsafe { Device::from_raw(dev) }, queue);
     }
 
+    /// C: `ndo_change_mtu`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn change_mtu(dev: *mut bindings::net_device, mtu: c_int) -> c_int {
         let change = |device: &Device<T>, lock: &RtnlLock<'_>| {
             let mtu = u32::try_from(mtu).map_err(|_| EINVAL)?;
@@ -175,6 +210,11 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| change(dev, lock))) }
     }
 
+    /// C: `ndo_set_mac_address`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_mac_address(
         dev: *mut bindings::net_device,
         address: *mut c_void,
@@ -192,6 +232,11 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| set(dev, lock))) }
     }
 
+    /// C: `ndo_fix_features`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn fix_features(
         dev: *mut bindings::net_device,
         wanted: bindings::netdev_features_t,
@@ -203,6 +248,11 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_rtnl(dev, fix) }
     }
 
+    /// C: `ndo_set_features`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_features(
         dev: *mut bindings::net_device,
         features: bindings::netdev_features_t,
@@ -214,6 +264,11 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| set(dev, lock))) }
     }
 
+    /// C: `ndo_features_check`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn features_check(
         skb: *mut bindings::sk_buff,
         dev: *mut bindings::net_device,
@@ -227,6 +282,11 @@ impl<T: Operations> Callbacks<T> {
         T::features_check(device, &skb, Features::from_raw(features)).into_raw()
     }
 
+    /// C: `get_queue_stats_rx`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn rx_queue_stats(
         dev: *mut bindings::net_device,
         queue: c_int,
@@ -240,6 +300,11 @@ impl<T: Operations> Callbacks<T> {
         counters.fill(unsafe { &mut *stats });
     }
 
+    /// C: `get_queue_stats_tx`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn tx_queue_stats(
         dev: *mut bindings::net_device,
         queue: c_int,
@@ -253,6 +318,11 @@ impl<T: Operations> Callbacks<T> {
         counters.fill(unsafe { &mut *stats });
     }
 
+    /// C: `get_base_stats`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn base_stats(
         dev: *mut bindings::net_device,
         rx: *mut bindings::netdev_queue_stats_rx,

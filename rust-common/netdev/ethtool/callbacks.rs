@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The C side of [`Operations`].
-//!
-//! Each function is installed in the table of a `Device<T>` only, and called by
-//! the core only, with that device and its instance lock held; those in
-//! `op_needs_rtnl` with rtnl, too.
 
 use super::{
     strings::STRING_SIZE,
@@ -53,6 +49,14 @@ macro_rules! callback {
     };
 }
 
+/// The callbacks for `T`.
+///
+/// # Safety
+///
+/// The functions are called by the core only, as members of the table of a
+/// `Device<T>`: with that device, its instance lock held, for those in
+/// `op_needs_rtnl` rtnl, too, and with the other pointers valid as the core's
+/// documentation of the members says (include/linux/ethtool.h).
 struct Callbacks<T>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
@@ -117,29 +121,44 @@ impl<T: Operations> Callbacks<T> {
         from_result(|| f(device, &lock).map(|()| 0))
     }
 
+    /// C: `get_drvinfo`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn drvinfo(dev: *mut net_device, info: *mut bindings::ethtool_drvinfo) {
         // SAFETY: The core lends the structure during the call.
         let text = &mut Text::new(unsafe { &mut (*info).fw_version });
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |dev, lock| T::firmware_version(dev, text, lock)) };
     }
 
+    /// C: `get_sset_count`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn sset_count(dev: *mut net_device, set: c_int) -> c_int {
         // CAST: The sets count up from 0; the number of statistics is small.
         match set as u32 {
             bindings::ethtool_stringset_ETH_SS_STATS => {
-                // SAFETY: See the head of this file.
+                // SAFETY: By the contract of `Callbacks`.
                 unsafe { Device::<T>::from_raw(dev.cast()) }.statistics_len() as c_int
             }
             _ => EOPNOTSUPP.to_errno(),
         }
     }
 
+    /// C: `get_strings`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn strings(dev: *mut net_device, set: u32, data: *mut u8) {
         if set != bindings::ethtool_stringset_ETH_SS_STATS {
             return;
         }
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         let device = unsafe { Device::<T>::from_raw(dev.cast()) };
         // SAFETY: The core lends room for as many strings as `sset_count` says,
         // which never changes.
@@ -149,6 +168,11 @@ impl<T: Operations> Callbacks<T> {
         T::statistics_names(device, &mut StringsWriter::new(names));
     }
 
+    /// C: `get_ethtool_stats`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn statistics(
         dev: *mut net_device,
         _stats: *mut bindings::ethtool_stats,
@@ -160,22 +184,32 @@ impl<T: Operations> Callbacks<T> {
             let values = unsafe { slice::from_raw_parts_mut(data, dev.statistics_len()) };
             T::statistics(dev, values, lock);
         };
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, write) };
     }
 
+    /// C: `get_ringparam`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn ringparam(
         dev: *mut net_device,
         ring: *mut bindings::ethtool_ringparam,
         kernel_ring: *mut bindings::kernel_ethtool_ringparam,
         _extack: *mut bindings::netlink_ext_ack,
     ) {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         let param = unsafe { Self::with_lock(dev, |dev, lock| T::ringparam(dev, lock)) };
         // SAFETY: The core lends both structures during the call.
         unsafe { param.fill(&mut *ring, &mut *kernel_ring) };
     }
 
+    /// C: `set_ringparam`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_ringparam(
         dev: *mut net_device,
         ring: *mut bindings::ethtool_ringparam,
@@ -186,7 +220,7 @@ impl<T: Operations> Callbacks<T> {
         let wanted = unsafe { Ringparam::from_raw(&*ring, &*kernel_ring) };
         // SAFETY: The core lends the extended ACK, if any, during the call.
         let extack = &mut unsafe { ExtAck::from_raw(extack) };
-        // SAFETY: See the head of this file; in `op_needs_rtnl`.
+        // SAFETY: By the contract of `Callbacks`; in `op_needs_rtnl`.
         unsafe {
             Self::with_rtnl(dev, |dev, lock| {
                 T::set_ringparam(dev, &wanted, extack, lock)
@@ -194,38 +228,68 @@ impl<T: Operations> Callbacks<T> {
         }
     }
 
+    /// C: `get_channels`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn channels(dev: *mut net_device, channels: *mut bindings::ethtool_channels) {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         let numbers = unsafe { Self::with_lock(dev, |dev, lock| T::channels(dev, lock)) };
         // SAFETY: The core lends the structure during the call.
         numbers.fill(unsafe { &mut *channels });
     }
 
+    /// C: `set_channels`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_channels(
         dev: *mut net_device,
         channels: *mut bindings::ethtool_channels,
     ) -> c_int {
         // SAFETY: The core lends the structure during the call.
         let wanted = Channels::from_raw(unsafe { &*channels });
-        // SAFETY: See the head of this file; in `op_needs_rtnl`.
+        // SAFETY: By the contract of `Callbacks`; in `op_needs_rtnl`.
         unsafe { Self::with_rtnl(dev, |dev, lock| T::set_channels(dev, &wanted, lock)) }
     }
 
+    /// C: `get_rx_ring_count`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn rx_ring_count(dev: *mut net_device) -> u32 {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |_, lock| lock.real_rx_queues()) }
     }
 
+    /// C: `get_rxfh_indir_size`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn rxfh_indir_size(dev: *mut net_device) -> u32 {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         T::rxfh_indir_size(unsafe { Device::from_raw(dev.cast()) })
     }
 
+    /// C: `get_rxfh_key_size`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn rxfh_key_size(dev: *mut net_device) -> u32 {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         T::rxfh_key_size(unsafe { Device::from_raw(dev.cast()) })
     }
 
+    /// C: `get_rxfh`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn rxfh(
         dev: *mut net_device,
         param: *mut bindings::ethtool_rxfh_param,
@@ -238,7 +302,7 @@ impl<T: Operations> Callbacks<T> {
         // SAFETY: As above; the two do not overlap.
         let key = unsafe { Self::slice_mut(param.key, param.key_size) };
         let function = |dev: &Device<T>, lock: &OpsLock<'_>| T::rxfh(dev, indir, key, lock);
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         let function = unsafe { Self::with_lock(dev, function) };
         from_result(|| {
             param.hfunc = function?.into_raw();
@@ -246,6 +310,11 @@ impl<T: Operations> Callbacks<T> {
         })
     }
 
+    /// C: `set_rxfh`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_rxfh(
         dev: *mut net_device,
         param: *mut bindings::ethtool_rxfh_param,
@@ -275,7 +344,7 @@ impl<T: Operations> Callbacks<T> {
             };
             T::set_rxfh(dev, &change, extack, lock).map(|()| 0)
         };
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |dev, lock| from_result(|| set(dev, lock))) }
     }
 
@@ -294,11 +363,16 @@ impl<T: Operations> Callbacks<T> {
         Some(unsafe { slice::from_raw_parts_mut(data, len as usize) })
     }
 
+    /// C: `get_link_ksettings`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn link_settings(
         dev: *mut net_device,
         settings: *mut bindings::ethtool_link_ksettings,
     ) -> c_int {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         let state = unsafe { Self::with_lock(dev, |dev, lock| T::link_settings(dev, lock)) };
         from_result(|| {
             // SAFETY: The core lends the structure, zeroed, during the call.
@@ -307,13 +381,18 @@ impl<T: Operations> Callbacks<T> {
         })
     }
 
+    /// C: `get_coalesce`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn coalesce(
         dev: *mut net_device,
         coalesce: *mut bindings::ethtool_coalesce,
         _kernel_coalesce: *mut bindings::kernel_ethtool_coalesce,
         _extack: *mut bindings::netlink_ext_ack,
     ) -> c_int {
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         let settings = unsafe { Self::with_lock(dev, |dev, lock| T::coalesce(dev, lock)) };
         from_result(|| {
             // SAFETY: The core lends the structure during the call.
@@ -322,6 +401,11 @@ impl<T: Operations> Callbacks<T> {
         })
     }
 
+    /// C: `set_coalesce`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_coalesce(
         dev: *mut net_device,
         coalesce: *mut bindings::ethtool_coalesce,
@@ -335,10 +419,15 @@ impl<T: Operations> Callbacks<T> {
         let mut set = |dev: &Device<T>, lock: &OpsLock<'_>| {
             T::set_coalesce(dev, &wanted, extack, lock).map(|()| 0)
         };
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |dev, lock| from_result(|| set(dev, lock))) }
     }
 
+    /// C: `get_tunable`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn tunable(
         dev: *mut net_device,
         tunable: *const bindings::ethtool_tunable,
@@ -353,10 +442,15 @@ impl<T: Operations> Callbacks<T> {
             unsafe { data.cast::<u32>().write(value) };
             Ok(0)
         };
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |dev, lock| from_result(|| get(dev, lock))) }
     }
 
+    /// C: `set_tunable`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
     unsafe extern "C" fn set_tunable(
         dev: *mut net_device,
         tunable: *const bindings::ethtool_tunable,
@@ -370,7 +464,7 @@ impl<T: Operations> Callbacks<T> {
             let value = unsafe { data.cast::<u32>().read() };
             T::set_tunable(dev, tunable, value, lock).map(|()| 0)
         };
-        // SAFETY: See the head of this file.
+        // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |dev, lock| from_result(|| set(dev, lock))) }
     }
 }
