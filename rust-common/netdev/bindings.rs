@@ -41,3 +41,13 @@ include!(concat!(
     env!("RING_COMMON_OBJ"),
     "/netdev/bindings/generated.rs"
 ));
+
+/// The layout of the kernel crate's types, checked at compile time.
+mod kernel_layout {
+    use super::*;
+
+    include!(concat!(
+        env!("RING_COMMON_OBJ"),
+        "/netdev/bindings/kernel-layout.rs"
+    ));
+}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Reads bindings.h after the preprocessor, then bindgen's output; turns the
+# Reads bindings.h after the preprocessor, then output of bindgen; turns the
 # layout tests in the latter into C assertions. rustc checks the tests against
 # its own layout, the kernel's C compiler checks the assertions: both then
 # agree with the clang that bindgen used.
@@ -12,9 +12,15 @@ BEGIN {
 	print "// SPDX-License-Identifier: GPL-2.0"
 	print "/* Generated from the bindings; checked for this kernel. */"
 	print "#include \"bindings.h\"\n"
+
+	split("as async await box crate dyn fn impl in let loop macro match mod move " \
+	      "mut priv proc pub ref self super trait try type unsafe use where yield",
+	      words, " ")
+	for (i in words)
+		keyword[words[i]]
 }
 
-# C: the tag of each structure and union, `{` being on the same line or the next.
+# C comes first: the tag of each structure and union, `{` being on the same line or the next.
 FILENAME == "-" {
 	line = before $0
 	before = line ~ /(struct|union) +[A-Za-z0-9_]+ *$/ ? line " " : ""
@@ -26,15 +32,20 @@ FILENAME == "-" {
 	next
 }
 
-# Rust from here on.
-/^pub (struct|union) [A-Za-z0-9_]+/ {
-	name = $3
-	sub(/<.*/, "", name)
-	# By the kernel's convention an untagged type is a typedef in _t.
+# The type as C spells it, or nothing. By the kernel's convention an untagged
+# type is a typedef in _t.
+function c_type(name)
+{
 	if (name in tag)
-		c_type[name] = tag[name] " " name
-	else if (name ~ /_t$/)
-		c_type[name] = name
+		return tag[name] " " name
+	return name ~ /_t$/ ? name : ""
+}
+
+# bindgen appends an underscore to names that are keywords of Rust.
+function c_field(name,    stem)
+{
+	stem = substr(name, 1, length(name) - 1)
+	return name == stem "_" && stem in keyword ? stem : name
 }
 
 # bindgen breaks long tests over several lines.
@@ -49,18 +60,14 @@ FILENAME == "-" {
 	test = ""
 
 	n = split(quoted[2], word, " ")
-	subject = word[n]
-	if (subject ~ /::/) {
-		split(subject, part, "::")
-		if (!(part[1] in c_type) || part[2] ~ /^_bitfield|__bindgen|^_address$/)
-			next
-		# bindgen appends an underscore to Rust's keywords.
-		sub(/^type_$|^match_$|^priv_$/, substr(part[2], 1, length(part[2]) - 1), part[2])
-		what = "offsetof(" c_type[part[1]] ", " part[2] ")"
-	} else if (subject in c_type) {
-		what = (word[1] == "Size" ? "sizeof(" : "_Alignof(") c_type[subject] ")"
-	} else {
+	split(word[n], part, "::")
+	type = c_type(part[1])
+	field = part[2]
+	if (!type || field ~ /^_bitfield|__bindgen|^_address$/)
 		next
-	}
-	printf "_Static_assert(%s == %s, \"%s\");\n", what, value, subject
+	if (word[1] == "Offset")
+		what = "offsetof(" type ", " c_field(field) ")"
+	else
+		what = (word[1] == "Size" ? "sizeof(" : "_Alignof(") type ")"
+	printf "_Static_assert(%s == %s, \"%s\");\n", what, value, word[n]
 }
