@@ -39,6 +39,7 @@ def cargo(settings: Settings, log, folder, *command):
         log,
         *("cargo", subcommand, "--locked", "--manifest-path", str(manifest), *arguments),
         CARGO_TARGET_DIR=str(target),
+        CARGO_NET_OFFLINE="true",
     )
 
 

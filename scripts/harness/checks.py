@@ -38,6 +38,8 @@ class KernelLog:
         self._seen = 0
         # Lines that the list allows and that did appear, for the summary.
         self.excused = []
+        # How the guest booted, without any driver under test, is no matter.
+        self.new_lines()
 
     def new_lines(self):
         lines = self._guest.run("dmesg --raw", timeout=30).stdout.splitlines()

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import time
 
 from . import wire
@@ -124,6 +125,12 @@ class Rig:
         """ethtool's JSON for one interface."""
         answer = self.guest.output(f"ethtool --json {flag} {name or self.interface}")
         return json.loads(answer)[0]
+
+    def channels(self, name=None):
+        """How many combined queues ethtool -l says are in use (it has no JSON)."""
+        text = self.guest.output(f"ethtool -l {name or self.interface}")
+        current = text.split("Current hardware settings:")[-1]
+        return int(re.search(r"Combined:\s+(\d+)", current)[1])
 
     def statistics(self, name=None):
         """The driver's own counters: ethtool -S."""

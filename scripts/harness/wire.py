@@ -2,15 +2,29 @@
 """The other end of a NIC's wire: a tap device in this harness's own network namespace, with this
 machine's network stack and servers of its own behind it, at native speed."""
 
+import fcntl
+import os
 import pathlib
+import select
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 from .common import SELFTESTS, Failure, expect
 
 ETH_P_ALL = 3
+VLAN = 0x8100
+FRAME_SPACE = 1 << 16
+
+# linux/if_tun.h, linux/if_packet.h
+TUNSETIFF = 0x400454CA
+IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
+SOL_PACKET = 263
+PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 8, 23
+TP_STATUS_VLAN_VALID = 1 << 4
+
 SERVERS = (("iperf3", "--server"), ("netserver", "-D"))
 START_TIMEOUT = 10
 
@@ -138,6 +152,50 @@ class Capture:
         self._process.terminate()
         self._process.communicate(timeout=10)
         return list(read_pcap(self.file))
+
+
+class TaggedPort:
+    """A tap device that carries the traffic of one VLAN of a peer's port, without tags: the kernel
+    of the machine that runs this need not know VLANs. Slow, since each frame passes through here."""
+
+    def __init__(self, peer: Peer, vlan: int):
+        self.device = f"{peer.device}v{vlan}"
+        self._tag = struct.pack(">HH", VLAN, vlan)
+        self._tap = os.open("/dev/net/tun", os.O_RDWR)
+        request = struct.pack("16sH", self.device.encode(), IFF_TAP | IFF_NO_PI)
+        fcntl.ioctl(self._tap, TUNSETIFF, request.ljust(40, b"\0"))
+        self._wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        self._wire.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        self._wire.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self._wire.bind((peer.device, 0))
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._bridge, daemon=True)
+        run("ip", "link", "set", self.device, "address", peer.mac, "up")
+        self._thread.start()
+
+    def _bridge(self):
+        while not self._stop.is_set():
+            for ready in select.select([self._tap, self._wire], [], [], 0.1)[0]:
+                if ready == self._tap:
+                    frame = os.read(self._tap, FRAME_SPACE)
+                    self._wire.send(frame[:12] + self._tag + frame[12:])
+                else:
+                    self._untag()
+
+    def _untag(self):
+        """Passes on a frame of our VLAN; the kernel has put its tag aside."""
+        frame, ancillary, _, _ = self._wire.recvmsg(FRAME_SPACE, socket.CMSG_SPACE(20))
+        for _, kind, data in ancillary:
+            status, *_, tci, protocol = struct.unpack("=IIIHHHH", data)
+            tag = struct.pack(">HH", protocol, tci & 0xFFF)
+            if kind == PACKET_AUXDATA and status & TP_STATUS_VLAN_VALID and tag == self._tag:
+                os.write(self._tap, frame)
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+        self._wire.close()
+        os.close(self._tap)
 
 
 def read_pcap(file: pathlib.Path):

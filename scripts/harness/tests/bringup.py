@@ -45,10 +45,9 @@ def alias(rig):
 def information(rig):
     """ethtool -i, -g, -l, -x, -k and -S answer, and agree with each other."""
     rig.ensure_up()
-    rings, channels = rig.ethtool("-g"), rig.ethtool("-l")
+    rings, combined = rig.ethtool("-g"), rig.channels()
     expect(0 < rings["rx"] <= rings["rx-max"], f"ethtool -g says rx {rings}")
     expect(0 < rings["tx"] <= rings["tx-max"], f"ethtool -g says tx {rings}")
-    combined = channels["combined-count"]
     expect(combined == rig.queues, f"{combined} queues on {rig.queues} processors")
     table = rig.ethtool("-x")["rss-indirection-table"]
     expect(set(table) == set(range(combined)), f"the indirection table uses queues {sorted(set(table))}")

@@ -74,7 +74,7 @@ def shellcheck(_settings, log):
         files += [str(path) for path in sorted(scripts.glob(pattern))]
     guest = REPOSITORY / "tools/selftests/guest"
     files += [str(guest / "init"), str(guest / "initrd-init")]
-    build.run(log, "shellcheck", "--external-sources", *files)
+    build.run(log, "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *files)
 
 
 @host_test()

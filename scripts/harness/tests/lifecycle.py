@@ -70,12 +70,12 @@ def down_up_some(rig):
 def channels(rig):
     """ethtool -L: every number of queues, and back, each carrying traffic."""
     rig.ensure_up()
-    name, before = rig.interface, rig.ethtool("-l")["combined-count"]
+    name, before = rig.interface, rig.channels()
     for count in [*range(1, before + 1), 1, before]:
         # Asking for what is so already is an error by design.
-        if rig.ethtool("-l")["combined-count"] != count:
+        if rig.channels() != count:
             rig.guest.run(f"ethtool -L {name} combined {count}")
-        seen = rig.ethtool("-l")["combined-count"]
+        seen = rig.channels()
         expect(seen == count, f"asked for {count} queues, ethtool -l says {seen}")
         rig.wait_for_peer(name, rig.peer)
         ping_sizes(rig, 0, 1500, 293)

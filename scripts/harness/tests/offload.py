@@ -125,11 +125,9 @@ def vlan(rig):
     """Tagged traffic: the tag is on the wire, and taken off on the way in."""
     rig.ensure_up()
     name = rig.interface
-    peer, tagged = rig.peer.device, f"{rig.peer.device}.{VLAN}"
-    wire.run("ip", "link", "add", "link", peer, "name", tagged, "type", "vlan", "id", str(VLAN))
+    port = wire.TaggedPort(rig.peer, VLAN)
     try:
-        wire.run("ip", "address", "add", "10.78.0.1/24", "dev", tagged)
-        wire.run("ip", "link", "set", tagged, "up")
+        wire.run("ip", "address", "add", "10.78.0.1/24", "dev", port.device)
         rig.guest.run(
             f"ip link add link {name} name tagged type vlan id {VLAN} &&"
             "ip address add 10.78.0.2/24 dev tagged && ip link set tagged up"
@@ -140,4 +138,4 @@ def vlan(rig):
         judge_stream(packets, FRAME_LIMIT + 4)
     finally:
         rig.guest.run("ip link delete tagged", check=False)
-        wire.run("ip", "link", "delete", tagged, check=False)
+        port.close()

@@ -144,9 +144,8 @@ def mtu(rig):
 def queues(rig):
     """RSS spreads flows over every receive queue, and every processor has a transmit queue."""
     rig.ensure_up()
-    rig.guest.run(f"ip link set {rig.interface} mtu 1500")
     name, mac = rig.interface, rig.links()["address"]
-    count = rig.ethtool("-l")["combined-count"]
+    count = rig.channels()
     before = rig.statistics()
     wire.send_frames(
         rig.peer,
