@@ -217,7 +217,9 @@ impl WqeHeader {
     }
     /// All reserved bits of the header.
     pub fn reserved(&self) -> u32 {
-        bits(self.first.get(), 0, 24) | bits(self.flags.get(), 12, 4) | bits(self.flags.get(), 30, 2)
+        bits(self.first.get(), 0, 24)
+            | bits(self.flags.get(), 12, 4)
+            | bits(self.flags.get(), 30, 2)
     }
     /// Size of the whole entry, rounded to basic units, bytes.
     pub fn wqe_size(&self) -> u32 {

@@ -47,7 +47,12 @@ pub struct Reply {
 
 impl Reply {
     fn new(body: &(impl IntoBytes + Immutable)) -> Self {
-        Self { body: body.as_bytes().to_vec(), version: 1, status: status::OK, is_cut: false }
+        Self {
+            body: body.as_bytes().to_vec(),
+            version: 1,
+            status: status::OK,
+            is_cut: false,
+        }
     }
 
     fn version(self, version: u16) -> Self {
@@ -55,17 +60,30 @@ impl Reply {
     }
 
     fn done() -> Self {
-        Self { body: Vec::new(), version: 1, status: status::OK, is_cut: false }
+        Self {
+            body: Vec::new(),
+            version: 1,
+            status: status::OK,
+            is_cut: false,
+        }
     }
 
     /// An answer of the right size without sense (a fault).
     pub fn garbage(len: usize) -> Self {
-        Self { body: vec![0xff; len], version: u16::MAX, status: status::OK, is_cut: false }
+        Self {
+            body: vec![0xff; len],
+            version: u16::MAX,
+            status: status::OK,
+            is_cut: false,
+        }
     }
 
     /// An answer that is only a status.
     pub fn refused(status: u32) -> Self {
-        Self { status, ..Self::done() }
+        Self {
+            status,
+            ..Self::done()
+        }
     }
 }
 
@@ -100,14 +118,20 @@ impl Request<'_> {
 
     /// Refuses a value of the command.
     fn bad_value(&self, report: &Report, what: impl Display) -> Refused {
-        refuse(report, &rules::COMMAND_VALUE, format_args!("command {:#x}: {what}", self.code()))
+        refuse(
+            report,
+            &rules::COMMAND_VALUE,
+            format_args!("command {:#x}: {what}", self.code()),
+        )
     }
 }
 
 impl Session {
     /// Executes a command.
     pub(crate) fn execute(&mut self, bus: &mut Bus, request: &Request<'_>) -> Reply {
-        let outcome = self.check_order(bus, request).and_then(|()| self.dispatch(bus, request));
+        let outcome = self
+            .check_order(bus, request)
+            .and_then(|()| self.dispatch(bus, request));
         outcome.unwrap_or_else(|Refused(status)| Reply::refused(status))
     }
 
@@ -116,13 +140,20 @@ impl Session {
         let code = request.code();
         let device = request.header.dev_id.get();
         let place = || format!("command {code:#x} for device {device:#x}");
-        let is_verified = self.driver_caps.is_some() || matches!(code, code::VERIFY_VF_DRIVER_VERSION | code::GENERATE_TEST_EQE);
+        let is_verified = self.driver_caps.is_some()
+            || matches!(
+                code,
+                code::VERIFY_VF_DRIVER_VERSION | code::GENERATE_TEST_EQE
+            );
         if !is_verified {
             return Err(refuse(&bus.report, &rules::COMMAND_ORDER, place()));
         }
         let fits = match code {
             code::GENERATE_TEST_EQE => device == DEVICE_HWC || device == DEVICE_MANA,
-            code::REGISTER_DEVICE | code::DEREGISTER_DEVICE | code::CREATE_QUEUE | code::DISABLE_QUEUE => device == DEVICE_MANA,
+            code::REGISTER_DEVICE
+            | code::DEREGISTER_DEVICE
+            | code::CREATE_QUEUE
+            | code::DISABLE_QUEUE => device == DEVICE_MANA,
             code::QUERY_DEV_CONFIG..=code::QUERY_PHY_STAT => device == DEVICE_MANA,
             _ => true,
         };
@@ -167,7 +198,8 @@ impl Session {
             code::SET_BW_CLAMP => self.set_bw_clamp(bus, request),
             code::QUERY_PHY_STAT => Ok(self.query_phy_stat()),
             other => {
-                bus.report.violate(&rules::COMMAND_UNKNOWN, format_args!("{other:#x}"));
+                bus.report
+                    .violate(&rules::COMMAND_UNKNOWN, format_args!("{other:#x}"));
                 Err(Refused(status::UNSUPPORTED))
             }
         }

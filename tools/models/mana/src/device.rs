@@ -20,6 +20,8 @@ use crate::{
 pub struct Mana {
     ports: usize,
     shm: Shm,
+    /// Request in the shared memory that the PF has not served yet.
+    pending: Option<Request>,
     session: Option<Session>,
     /// Statistics outlive sessions.
     stats: GfStats,
@@ -28,7 +30,13 @@ pub struct Mana {
 impl Mana {
     /// A VF with this many ports.
     pub fn new(ports: usize) -> Self {
-        Self { ports, shm: Shm::default(), session: None, stats: GfStats::default() }
+        Self {
+            ports,
+            shm: Shm::default(),
+            pending: None,
+            session: None,
+            stats: GfStats::default(),
+        }
     }
 
     fn end_session(&mut self) {
@@ -39,15 +47,27 @@ impl Mana {
 
     fn write_shm(&mut self, bus: &mut Bus, offset: u64, value: u32) {
         if self.shm.is_busy() {
-            bus.report.violate(&rules::SHM_BUSY, format_args!("{value:#x} at {offset:#x}"));
+            bus.report
+                .violate(&rules::SHM_BUSY, format_args!("{value:#x} at {offset:#x}"));
             return;
         }
-        let Some(request) = self.shm.write(offset, value) else { return };
+        self.pending = self.shm.write(offset, value);
+        if bus.knobs.complete_inside_doorbell {
+            self.serve_shm(bus);
+        }
+    }
+
+    /// Serves the request in the shared memory, if there is one.
+    fn serve_shm(&mut self, bus: &mut Bus) {
+        let Some(request) = self.pending.take() else {
+            return;
+        };
         let is_done = match request {
             Request::Establish(at) => self.establish(bus, &at),
             Request::Destroy => self.destroy(bus),
             Request::Malformed(header) => {
-                bus.report.violate(&rules::SHM_MESSAGE, format_args!("header {header:#x}"));
+                bus.report
+                    .violate(&rules::SHM_MESSAGE, format_args!("header {header:#x}"));
                 false
             }
         };
@@ -56,11 +76,15 @@ impl Mana {
 
     fn establish(&mut self, bus: &mut Bus, at: &Establish) -> bool {
         if self.session.is_some() {
-            bus.report.violate(&rules::SHM_ORDER, "ESTABLISH_HWC while an HWC is there");
+            bus.report
+                .violate(&rules::SHM_ORDER, "ESTABLISH_HWC while an HWC is there");
             return false;
         }
         if at.vector >= bus.irq.count() {
-            bus.report.violate(&rules::SHM_VECTOR, format_args!("vector {} of {}", at.vector, bus.irq.count()));
+            bus.report.violate(
+                &rules::SHM_VECTOR,
+                format_args!("vector {} of {}", at.vector, bus.irq.count()),
+            );
             return false;
         }
         bus.report.add("hwc_established", 1);
@@ -70,11 +94,13 @@ impl Mana {
 
     fn destroy(&mut self, bus: &Bus) -> bool {
         let Some(session) = &self.session else {
-            bus.report.violate(&rules::SHM_ORDER, "DESTROY_HWC without an HWC");
+            bus.report
+                .violate(&rules::SHM_ORDER, "DESTROY_HWC without an HWC");
             return false;
         };
         if session.is_registered {
-            bus.report.violate(&rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
+            bus.report
+                .violate(&rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
         }
         self.end_session();
         true
@@ -101,7 +127,9 @@ impl Mana {
 
     /// Posts an event on the HWC's EQ, as the PF does on its own; false if there is no HWC.
     fn hwc_event(&mut self, bus: &mut Bus, kind: u8, detail: u32) -> bool {
-        let Some(session) = &mut self.session else { return false };
+        let Some(session) = &mut self.session else {
+            return false;
+        };
         session.events.event(bus, hwc_id::EQ, kind, detail);
         true
     }
@@ -116,7 +144,11 @@ impl Model for Mana {
             subsystem: 0x00ba,
             class: 0x02_0000,
             revision: 0,
-            bars: vec![Bar { index: 0, size: BAR0_SIZE, is_64bit: true }],
+            bars: vec![Bar {
+                index: 0,
+                size: BAR0_SIZE,
+                is_64bit: true,
+            }],
             msix_vectors: 65,
             msix_bar: 4,
         }
@@ -136,16 +168,25 @@ impl Model for Mana {
             Place::Register(offset) => match regs::register(offset) {
                 Some((value, size)) if size == len => value,
                 _ => {
-                    bus.report.violate(&rules::REG_ACCESS, format_args!("read of {len} bytes at {offset:#x}"));
+                    bus.report.violate(
+                        &rules::REG_ACCESS,
+                        format_args!("read of {len} bytes at {offset:#x}"),
+                    );
                     0
                 }
             },
             Place::Shm(_) => {
-                bus.report.violate(&rules::REG_ACCESS, format_args!("read of {len} bytes at {offset:#x}"));
+                bus.report.violate(
+                    &rules::REG_ACCESS,
+                    format_args!("read of {len} bytes at {offset:#x}"),
+                );
                 0
             }
             Place::Doorbell { page, offset } => {
-                bus.report.violate(&rules::DOORBELL_ACCESS, format_args!("read at {offset:#x} of page {page}"));
+                bus.report.violate(
+                    &rules::DOORBELL_ACCESS,
+                    format_args!("read at {offset:#x} of page {page}"),
+                );
                 0
             }
         }
@@ -156,7 +197,10 @@ impl Model for Mana {
             Place::Shm(byte) if len == 4 => self.write_shm(bus, byte, value as u32),
             Place::Doorbell { page, offset } => self.write_doorbell(bus, page, offset, len, value),
             Place::Shm(_) | Place::Register(_) => {
-                bus.report.violate(&rules::REG_ACCESS, format_args!("write of {len} bytes at {offset:#x}"));
+                bus.report.violate(
+                    &rules::REG_ACCESS,
+                    format_args!("write of {len} bytes at {offset:#x}"),
+                );
             }
         }
     }
@@ -169,17 +213,24 @@ impl Model for Mana {
     }
 
     fn tick(&mut self, bus: &mut Bus, now: Instant) -> Option<Instant> {
+        self.serve_shm(bus);
         self.session.as_mut()?.tick(bus, now)
     }
 
     fn reset(&mut self, _bus: &mut Bus) {
         self.end_session();
         self.shm = Shm::default();
+        self.pending = None;
     }
 
     /// The driver hears of the adapter's link only: it is up while one port's is.
     fn link(&mut self, bus: &mut Bus, _port: usize, up: bool) {
-        let ports_up = bus.wires.iter().take(self.ports).filter(|wire| wire.is_up()).count();
+        let ports_up = bus
+            .wires
+            .iter()
+            .take(self.ports)
+            .filter(|wire| wire.is_up())
+            .count();
         let kind = match (up, ports_up) {
             (true, 1) => reconfig::LINK_CONNECT,
             (false, 0) => reconfig::LINK_DISCONNECT,
@@ -192,7 +243,9 @@ impl Model for Mana {
     fn control(&mut self, bus: &mut Bus, command: &str, args: &Value) -> Result<Value, String> {
         match command {
             "event" => {
-                let kind = args["type"].as_u64().and_then(|kind| u8::try_from(kind).ok());
+                let kind = args["type"]
+                    .as_u64()
+                    .and_then(|kind| u8::try_from(kind).ok());
                 let kind = kind.ok_or("event takes {\"type\": 0 to 255, \"value\": number}")?;
                 if !self.hwc_event(bus, kind, args["value"].as_u64().unwrap_or(0) as u32) {
                     return Err("the driver has not established the HWC".into());

@@ -47,7 +47,11 @@ enum BadIndex {
 impl Positions {
     fn new(entries: u32) -> Self {
         let entries = u64::from(entries);
-        Self { entries, head: entries, tail: entries }
+        Self {
+            entries,
+            head: entries,
+            tail: entries,
+        }
     }
 
     fn owner(&self) -> u32 {
@@ -90,7 +94,13 @@ impl Eq {
     /// A new queue. It is armed: the driver learns its doorbell from its first events.
     pub fn new(owner: Owner, ring: Ring, vector: u16) -> Self {
         let positions = Positions::new(ring.size() / EQE_SIZE);
-        Self { owner, ring, positions, armed: true, vector }
+        Self {
+            owner,
+            ring,
+            positions,
+            armed: true,
+            vector,
+        }
     }
 
     /// Its memory.
@@ -126,7 +136,15 @@ impl Cq {
     /// A new queue. The HWC's is armed; all others wait for the driver's first doorbell.
     pub fn new(owner: Owner, ring: Ring, eq: u32, moderation: Moderation) -> Self {
         let positions = Positions::new(ring.size() / CQE_SIZE);
-        Self { owner, ring, positions, armed: owner == Owner::Hwc, eq, moderation, moderated: None }
+        Self {
+            owner,
+            ring,
+            positions,
+            armed: owner == Owner::Hwc,
+            eq,
+            moderation,
+            moderated: None,
+        }
     }
 
     /// Its memory.
@@ -214,7 +232,10 @@ impl Events {
 
     /// Number of completions of a CQ that are still to be reported.
     pub fn unreported(&self, cq: u32) -> usize {
-        self.delayed.iter().filter(|delayed| delayed.cq == cq).count()
+        self.delayed
+            .iter()
+            .filter(|delayed| delayed.cq == cq)
+            .count()
     }
 
     /// Whether an EQ of this id was there once.
@@ -238,7 +259,11 @@ impl Events {
             }
             let delay = bus.knobs.completion_delay;
             if !delay.is_zero() || self.delayed.iter().any(|delayed| delayed.cq == cq) {
-                self.delayed.push_back(Delayed { due: Instant::now() + delay, cq, cqe });
+                self.delayed.push_back(Delayed {
+                    due: Instant::now() + delay,
+                    cq,
+                    cqe,
+                });
                 return;
             }
         }
@@ -246,10 +271,15 @@ impl Events {
     }
 
     fn write_cqe(&mut self, bus: &mut Bus, id: u32, mut cqe: Cqe) {
-        let Some(cq) = self.cqs.get_mut(&id) else { return };
+        let Some(cq) = self.cqs.get_mut(&id) else {
+            return;
+        };
         let positions = &mut cq.positions;
         if positions.pending() >= positions.entries * u64::from(OWNER_WRAPS) {
-            bus.report.violate(&rules::CQ_EIGHT_WRAPS, format_args!("CQ {id}, {} entries", positions.entries));
+            bus.report.violate(
+                &rules::CQ_EIGHT_WRAPS,
+                format_args!("CQ {id}, {} entries", positions.entries),
+            );
         }
         cqe.info = (cqe.info.get() | positions.owner() << 29).into();
         let at = positions.slot() * CQE_SIZE;
@@ -257,7 +287,8 @@ impl Events {
         // The owner bits go last: the driver may read the entry as soon as they are there.
         let written = cq.ring.write(&bus.dma, at, &cqe.data).and_then(|()| {
             bus.dma.fence();
-            cq.ring.write(&bus.dma, at + CQE_SIZE - 4, cqe.info.as_bytes())
+            cq.ring
+                .write(&bus.dma, at + CQE_SIZE - 4, cqe.info.as_bytes())
         });
         if written.is_err() {
             return;
@@ -269,7 +300,9 @@ impl Events {
         let Moderation { usec, comps } = cq.moderation;
         if usec != 0 {
             let wait = Duration::from_micros(usec.into());
-            let (count, _) = cq.moderated.get_or_insert_with(|| (0, Instant::now() + wait));
+            let (count, _) = cq
+                .moderated
+                .get_or_insert_with(|| (0, Instant::now() + wait));
             *count += 1;
             if comps == 0 || *count < comps {
                 return;
@@ -280,7 +313,9 @@ impl Events {
 
     /// Posts the event of an armed CQ.
     fn fire_cq(&mut self, bus: &mut Bus, id: u32) {
-        let Some(cq) = self.cqs.get_mut(&id) else { return };
+        let Some(cq) = self.cqs.get_mut(&id) else {
+            return;
+        };
         cq.armed = false;
         if cq.moderated.take().is_some() {
             self.counters.moderated.add(1);
@@ -291,19 +326,28 @@ impl Events {
 
     /// Posts an event with one word of detail; raises the vector if the EQ is armed.
     pub fn event(&mut self, bus: &mut Bus, id: u32, kind: u8, detail: u32) {
-        let Some(eq) = self.eqs.get_mut(&id) else { return };
+        let Some(eq) = self.eqs.get_mut(&id) else {
+            return;
+        };
         let positions = &mut eq.positions;
         if positions.pending() >= positions.entries {
-            bus.report.violate(&rules::EQ_OVERFLOW, format_args!("EQ {id}, {} entries", positions.entries));
+            bus.report.violate(
+                &rules::EQ_OVERFLOW,
+                format_args!("EQ {id}, {} entries", positions.entries),
+            );
             return;
         }
         let entry = Eqe::new(kind, detail, positions.owner());
         let at = positions.slot() * EQE_SIZE;
         positions.head += 1;
-        let written = eq.ring.write(&bus.dma, at, entry.details.as_bytes()).and_then(|()| {
-            bus.dma.fence();
-            eq.ring.write(&bus.dma, at + EQE_SIZE - 4, entry.info.as_bytes())
-        });
+        let written = eq
+            .ring
+            .write(&bus.dma, at, entry.details.as_bytes())
+            .and_then(|()| {
+                bus.dma.fence();
+                eq.ring
+                    .write(&bus.dma, at + EQE_SIZE - 4, entry.info.as_bytes())
+            });
         if written.is_err() {
             return;
         }
@@ -316,13 +360,16 @@ impl Events {
 
     /// A CQ doorbell: the driver consumed entries, and may want an event for the next one.
     pub fn cq_doorbell(&mut self, bus: &mut Bus, id: u32, index: u32, arm: bool) {
-        let Some(cq) = self.cqs.get_mut(&id) else { return };
+        let Some(cq) = self.cqs.get_mut(&id) else {
+            return;
+        };
         if let Err(bad) = cq.positions.consumed(index) {
             let rule = match bad {
                 BadIndex::Range => &rules::CQ_DOORBELL_INDEX,
                 BadIndex::Ahead => &rules::CQ_DOORBELL_AHEAD,
             };
-            bus.report.violate(rule, format_args!("CQ {id}, index {index}"));
+            bus.report
+                .violate(rule, format_args!("CQ {id}, index {index}"));
             return;
         }
         if !arm {
@@ -337,13 +384,16 @@ impl Events {
 
     /// An EQ doorbell: the driver consumed entries, and may want an interrupt for the next one.
     pub fn eq_doorbell(&mut self, bus: &mut Bus, id: u32, index: u32, arm: bool) {
-        let Some(eq) = self.eqs.get_mut(&id) else { return };
+        let Some(eq) = self.eqs.get_mut(&id) else {
+            return;
+        };
         if let Err(bad) = eq.positions.consumed(index) {
             let rule = match bad {
                 BadIndex::Range => &rules::EQ_DOORBELL_INDEX,
                 BadIndex::Ahead => &rules::EQ_DOORBELL_AHEAD,
             };
-            bus.report.violate(rule, format_args!("EQ {id}, index {index}"));
+            bus.report
+                .violate(rule, format_args!("EQ {id}, index {index}"));
             return;
         }
         if !arm {
@@ -357,17 +407,31 @@ impl Events {
 
     /// Reports what is due; returns when the next is.
     pub fn tick(&mut self, bus: &mut Bus, now: Instant) -> Option<Instant> {
-        while self.delayed.front().is_some_and(|delayed| delayed.due <= now) {
+        while self
+            .delayed
+            .front()
+            .is_some_and(|delayed| delayed.due <= now)
+        {
             if let Some(delayed) = self.delayed.pop_front() {
                 self.write_cqe(bus, delayed.cq, delayed.cqe);
             }
         }
         let due = |cq: &Cq| cq.moderated.map(|(_, due)| due);
-        let late: Vec<u32> = self.cqs.iter().filter(|(_, cq)| due(cq).is_some_and(|at| at <= now)).map(|(id, _)| *id).collect();
+        let late: Vec<u32> = self
+            .cqs
+            .iter()
+            .filter(|(_, cq)| due(cq).is_some_and(|at| at <= now))
+            .map(|(id, _)| *id)
+            .collect();
         for id in late {
             self.fire_cq(bus, id);
         }
         let next_event = self.cqs.values().filter_map(due).min();
-        self.delayed.front().map(|delayed| delayed.due).into_iter().chain(next_event).min()
+        self.delayed
+            .front()
+            .map(|delayed| delayed.due)
+            .into_iter()
+            .chain(next_event)
+            .min()
     }
 }

@@ -19,9 +19,14 @@ const GDMA_STANDARD_HEADER_TYPE: u32 = 0;
 impl Session {
     /// Serves all messages that the driver announced.
     pub(crate) fn serve_messages(&mut self, bus: &mut Bus) {
-        let in_flight = self.sqs.live.get(&hwc_id::SQ).map_or(0, |sq| sq.posted.len());
+        let in_flight = self
+            .sqs
+            .live
+            .get(&hwc_id::SQ)
+            .map_or(0, |sq| sq.posted.len());
         if in_flight > hwc_id::DEPTH as usize {
-            bus.report.violate(&rules::HWC_DEPTH, format_args!("{in_flight} messages"));
+            bus.report
+                .violate(&rules::HWC_DEPTH, format_args!("{in_flight} messages"));
         }
         while let Some(sq) = self.sqs.live.get_mut(&hwc_id::SQ) {
             let Some(wqe) = sq.consume() else { break };
@@ -48,7 +53,11 @@ impl Session {
         let (oob, _) = HwcTxOob::read_from_prefix(&wqe.oob).ok()?;
         // A VF addresses nobody: the destinations are zero, the sources are the HWC's own queues.
         let is_own = oob.vscq.get() == hwc_id::CQ && oob.vsq.get() == hwc_id::SQ;
-        if !is_own || oob.vrq.get() != 0 || oob.vrcq.get() != 0 || oob.reserved.iter().any(|word| word.get() != 0) {
+        if !is_own
+            || oob.vrq.get() != 0
+            || oob.vrcq.get() != 0
+            || oob.reserved.iter().any(|word| word.get() != 0)
+        {
             report.violate(&rules::HWC_OOB, format_args!("{oob:x?}"));
         }
         let size = sge.size.get();
@@ -63,18 +72,22 @@ impl Session {
 
     /// Checks a message's header, executes the command, and answers.
     fn serve(&mut self, bus: &mut Bus, message: &[u8]) {
-        let Ok((header, _)) = ReqHdr::read_from_prefix(message) else { return };
+        let Ok((header, _)) = ReqHdr::read_from_prefix(message) else {
+            return;
+        };
         let code = header.req.msg_type.get();
-        bus.report.add(format!("command.{}", messages::name(code)), 1);
-        let is_standard = [header.req, header.resp]
-            .iter()
-            .all(|hdr| hdr.hdr_type.get() == GDMA_STANDARD_HEADER_TYPE && hdr.msg_version.get() >= 1);
+        bus.report
+            .add(format!("command.{}", messages::name(code)), 1);
+        let is_standard = [header.req, header.resp].iter().all(|hdr| {
+            hdr.hdr_type.get() == GDMA_STANDARD_HEADER_TYPE && hdr.msg_version.get() >= 1
+        });
         let is_consistent = header.req.msg_size.get() as usize == message.len()
             && header.resp.msg_type.get() == code
             && (RESP_HDR as u32..=hwc_id::MAX_MESSAGE).contains(&header.resp.msg_size.get())
             && u32::from(header.req.hwc_msg_id.get()) < hwc_id::DEPTH;
         if !is_standard || !is_consistent {
-            bus.report.violate(&rules::HWC_MESSAGE, format_args!("{header:x?}"));
+            bus.report
+                .violate(&rules::HWC_MESSAGE, format_args!("{header:x?}"));
         }
         let request = Request { header, message };
         // A command that fails on purpose is not executed: nothing is left behind that the driver cannot know.
@@ -84,7 +97,10 @@ impl Session {
             Some(Fault::Nothing) => return,
             Some(Fault::Error) => Reply::refused(status::INJECTED),
             Some(Fault::Wrong) => Reply::garbage(wanted - RESP_HDR),
-            Some(Fault::Short) => Reply { is_cut: true, ..Reply::refused(status::OK) },
+            Some(Fault::Short) => Reply {
+                is_cut: true,
+                ..Reply::refused(status::OK)
+            },
         };
         // An older driver gets the part of the answer that it knows.
         let size = wanted.min(RESP_HDR + reply.body.len());
@@ -111,9 +127,17 @@ impl Session {
 
     /// Puts an answer into the next receive buffer of the driver.
     fn send_answer(&mut self, bus: &mut Bus, answer: &[u8]) {
-        let Some(rq) = self.rqs.live.get_mut(&hwc_id::RQ) else { return };
-        let Some(wqe) = rq.consume().filter(|wqe| !wqe.is_broken && wqe.len() >= answer.len()) else {
-            bus.report.violate(&rules::HWC_NO_BUFFER, format_args!("answer of {} bytes", answer.len()));
+        let Some(rq) = self.rqs.live.get_mut(&hwc_id::RQ) else {
+            return;
+        };
+        let Some(wqe) = rq
+            .consume()
+            .filter(|wqe| !wqe.is_broken && wqe.len() >= answer.len())
+        else {
+            bus.report.violate(
+                &rules::HWC_NO_BUFFER,
+                format_args!("answer of {} bytes", answer.len()),
+            );
             return;
         };
         rq.counters.packets.add(1);
@@ -141,6 +165,7 @@ impl Session {
             tx_oob_data_size: (len as u32).into(),
             chunk_offset: 0.into(),
         };
-        self.events.complete(bus, hwc_id::CQ, oob.as_bytes(), wq, is_sq);
+        self.events
+            .complete(bus, hwc_id::CQ, oob.as_bytes(), wq, is_sq);
     }
 }

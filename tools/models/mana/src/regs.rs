@@ -43,7 +43,10 @@ pub enum Place {
 pub fn place(offset: u64) -> Place {
     if offset >= DB_PAGE_OFFSET {
         let from_first = offset - DB_PAGE_OFFSET;
-        return Place::Doorbell { page: (from_first / DB_PAGE_SIZE) as u32, offset: from_first % DB_PAGE_SIZE };
+        return Place::Doorbell {
+            page: (from_first / DB_PAGE_SIZE) as u32,
+            offset: from_first % DB_PAGE_SIZE,
+        };
     }
     match offset.checked_sub(SHM_OFFSET) {
         Some(byte) if byte < SHM_SIZE => Place::Shm(byte),
@@ -139,12 +142,28 @@ impl Doorbell {
         let id = low & 0xff_ffff;
         let reserved = low >> 24;
         Some(match offset {
-            doorbell_offset::SQ => Self::Sq { id, tail: high, reserved },
-            doorbell_offset::RQ => Self::Rq { id, tail: high, wqe_cnt: reserved },
-            doorbell_offset::CQ => Self::Cq { id, tail: high & 0x7fff_ffff, arm: high >> 31 != 0, reserved },
-            doorbell_offset::EQ => {
-                Self::Eq { id: low & 0xffff, tail: high & 0x7fff_ffff, arm: high >> 31 != 0, reserved: low >> 16 }
-            }
+            doorbell_offset::SQ => Self::Sq {
+                id,
+                tail: high,
+                reserved,
+            },
+            doorbell_offset::RQ => Self::Rq {
+                id,
+                tail: high,
+                wqe_cnt: reserved,
+            },
+            doorbell_offset::CQ => Self::Cq {
+                id,
+                tail: high & 0x7fff_ffff,
+                arm: high >> 31 != 0,
+                reserved,
+            },
+            doorbell_offset::EQ => Self::Eq {
+                id: low & 0xffff,
+                tail: high & 0x7fff_ffff,
+                arm: high >> 31 != 0,
+                reserved: low >> 16,
+            },
             doorbell_offset::DIM => Self::Dim {
                 id,
                 usec: (high & 1 << 15 != 0).then_some(high & 0x3ff),

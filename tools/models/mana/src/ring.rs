@@ -55,7 +55,11 @@ impl Regions {
     pub fn take(&mut self, handle: u64) -> Option<Ring> {
         let region = self.free.remove(&handle)?;
         self.taken.insert(handle);
-        Some(Ring { pages: region.pages, size: region.length as u32, handle })
+        Some(Ring {
+            pages: region.pages,
+            size: region.length as u32,
+            handle,
+        })
     }
 
     /// The queue that had this region is gone.
@@ -84,7 +88,11 @@ pub struct Ring {
 impl Ring {
     /// A ring in one page of memory (the HWC's rings).
     pub fn one_page(address: u64) -> Self {
-        Self { pages: vec![address], size: MANA_PAGE_SIZE as u32, handle: 0 }
+        Self {
+            pages: vec![address],
+            size: MANA_PAGE_SIZE as u32,
+            handle: 0,
+        }
     }
 
     /// Size, bytes; a power of two.
@@ -105,7 +113,10 @@ impl Ring {
             let offset = u64::from(position.wrapping_add(done as u32) & (self.size - 1));
             let in_page = offset % MANA_PAGE_SIZE;
             let step = (len - done).min((MANA_PAGE_SIZE - in_page) as usize);
-            each(self.pages[(offset / MANA_PAGE_SIZE) as usize] + in_page, done..done + step)?;
+            each(
+                self.pages[(offset / MANA_PAGE_SIZE) as usize] + in_page,
+                done..done + step,
+            )?;
             done += step;
         }
         Ok(())
@@ -116,7 +127,9 @@ impl Ring {
     /// # Errors
     /// If the memory is not mapped for the device; the violation is then recorded.
     pub fn read(&self, dma: &GuestDma, position: u32, buf: &mut [u8]) -> Result<(), DmaError> {
-        self.pieces(position, buf.len(), |address, range| dma.read(address, &mut buf[range]))
+        self.pieces(position, buf.len(), |address, range| {
+            dma.read(address, &mut buf[range])
+        })
     }
 
     /// Writes to the ring at a free-running byte position, wrapping at its end.
@@ -124,6 +137,8 @@ impl Ring {
     /// # Errors
     /// If the memory is not mapped for the device; the violation is then recorded.
     pub fn write(&self, dma: &GuestDma, position: u32, buf: &[u8]) -> Result<(), DmaError> {
-        self.pieces(position, buf.len(), |address, range| dma.write(address, &buf[range]))
+        self.pieces(position, buf.len(), |address, range| {
+            dma.write(address, &buf[range])
+        })
     }
 }

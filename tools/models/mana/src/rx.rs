@@ -78,7 +78,9 @@ fn hash_type(hashed: &Hashed) -> u32 {
 
 /// Checksum flags of a frame. IPv6 has no header checksum: it counts as right.
 fn checksum_flags(frame: &[u8], headers: Option<&Headers>) -> u32 {
-    let Some(ip) = headers.and_then(|headers| headers.ip) else { return 0 };
+    let Some(ip) = headers.and_then(|headers| headers.ip) else {
+        return 0;
+    };
     let verdicts = offload::verify(frame);
     let ip_flag = match verdicts.ip {
         Verdict::Bad => rx_flag::IPHDR_CSUM_FAIL,
@@ -115,9 +117,13 @@ impl Session {
             return;
         }
         let hashed = headers.and_then(|headers| steering.hash(frame, &headers));
-        let Some(rq_id) = steering.queue(hashed.map(|hashed| hashed.hash)) else { return };
+        let Some(rq_id) = steering.queue(hashed.map(|hashed| hashed.hash)) else {
+            return;
+        };
         let coalescing = steering.coalescing;
-        let Some(rq) = self.rqs.live.get_mut(&rq_id) else { return };
+        let Some(rq) = self.rqs.live.get_mut(&rq_id) else {
+            return;
+        };
         let Some(wqe) = rq.consume() else {
             self.counters.rx_no_wqe.add(1);
             self.stats.add(GfStat::RxDiscardsNoWqe, 1);
@@ -163,20 +169,42 @@ impl Session {
         self.counters.rx_bytes.add(len as u64);
         self.stats.received(frame);
 
-        let packet = Packet { len: len as u16, hash: hashed.map_or(0, |hashed| hashed.hash) };
-        self.report_packet(bus, Batch { rq: rq_id, cq, coalescing, flags, first_wqe, packets: vec![packet] });
+        let packet = Packet {
+            len: len as u16,
+            hash: hashed.map_or(0, |hashed| hashed.hash),
+        };
+        self.report_packet(
+            bus,
+            Batch {
+                rq: rq_id,
+                cq,
+                coalescing,
+                flags,
+                first_wqe,
+                packets: vec![packet],
+            },
+        );
     }
 
     /// Reports a packet, or keeps it until its CQE is full or nothing more comes.
     fn report_packet(&mut self, bus: &mut Bus, packet: Batch) {
         if packet.coalescing == Coalescing::Off {
-            self.events.complete(bus, packet.cq, packet.completion().as_bytes(), packet.rq, false);
+            self.events.complete(
+                bus,
+                packet.cq,
+                packet.completion().as_bytes(),
+                packet.rq,
+                false,
+            );
             return;
         }
-        let is_fitting =
-            |batch: &Batch| batch.flags == packet.flags && batch.packets.len() < batch.coalescing.packets();
+        let is_fitting = |batch: &Batch| {
+            batch.flags == packet.flags && batch.packets.len() < batch.coalescing.packets()
+        };
         match self.batches.iter().position(|batch| batch.rq == packet.rq) {
-            Some(n) if is_fitting(&self.batches[n]) => self.batches[n].packets.extend(packet.packets),
+            Some(n) if is_fitting(&self.batches[n]) => {
+                self.batches[n].packets.extend(packet.packets)
+            }
             Some(n) => {
                 let full = std::mem::replace(&mut self.batches[n], packet);
                 self.report_batch(bus, &full);
@@ -189,7 +217,13 @@ impl Session {
         if batch.packets.len() > 1 {
             self.counters.rx_coalesced_cqes.add(1);
         }
-        self.events.complete(bus, batch.cq, batch.completion().as_bytes(), batch.rq, false);
+        self.events.complete(
+            bus,
+            batch.cq,
+            batch.completion().as_bytes(),
+            batch.rq,
+            false,
+        );
     }
 
     /// Reports all packets that wait for others.

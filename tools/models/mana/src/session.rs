@@ -65,7 +65,11 @@ pub struct Ids {
 
 impl Ids {
     fn new(first: u32, count: u32) -> Self {
-        Self { first, count, next: 0 }
+        Self {
+            first,
+            count,
+            next: 0,
+        }
     }
 
     /// The next id that is not in use. There are more ids than the limits allow queues.
@@ -223,15 +227,41 @@ impl Session {
             wire.set_max_frame(usize::from(limits.adapter_mtu) + VLAN_TAG);
         }
         let mut events = Events::new(&report);
-        events.add_eq(hwc_id::EQ, Eq::new(Owner::Hwc, Ring::one_page(at.eq), at.vector));
-        events.add_cq(hwc_id::CQ, Cq::new(Owner::Hwc, Ring::one_page(at.cq), hwc_id::EQ, Moderation::default()));
+        events.add_eq(
+            hwc_id::EQ,
+            Eq::new(Owner::Hwc, Ring::one_page(at.eq), at.vector),
+        );
+        events.add_cq(
+            hwc_id::CQ,
+            Cq::new(
+                Owner::Hwc,
+                Ring::one_page(at.cq),
+                hwc_id::EQ,
+                Moderation::default(),
+            ),
+        );
         let mut sqs = WorkQueues::new(&report, "sq");
         let mut rqs = WorkQueues::new(&report, "rq");
-        let hwc_queue =
-            |kind, page| Wq::new(kind, Owner::Hwc, Ring::one_page(page), hwc_id::CQ, hwc_id::GPA_MKEY, 0, 0, &report);
+        let hwc_queue = |kind, page| {
+            Wq::new(
+                kind,
+                Owner::Hwc,
+                Ring::one_page(page),
+                hwc_id::CQ,
+                hwc_id::GPA_MKEY,
+                0,
+                0,
+                &report,
+            )
+        };
         sqs.add(hwc_id::SQ, hwc_queue(Kind::Sq, at.sq));
         rqs.add(hwc_id::RQ, hwc_queue(Kind::Rq, at.rq));
-        events.event(bus, hwc_id::EQ, eqe::HWC_INIT_EQ_ID_DB, hwc_id::EQ | hwc_id::DOORBELL << 16);
+        events.event(
+            bus,
+            hwc_id::EQ,
+            eqe::HWC_INIT_EQ_ID_DB,
+            hwc_id::EQ | hwc_id::DOORBELL << 16,
+        );
         for (kind, value) in [
             (init_data::CQID, hwc_id::CQ),
             (init_data::RQID, hwc_id::RQ),
@@ -275,18 +305,38 @@ impl Session {
     /// A doorbell was rung on `page`.
     pub fn doorbell(&mut self, bus: &mut Bus, page: u32, doorbell: Doorbell) {
         let (owner, was_there, id, reserved) = match doorbell {
-            Doorbell::Sq { id, reserved, .. } => (self.sqs.live.get(&id).map(|q| q.owner), self.sqs.was(id), id, reserved),
-            Doorbell::Rq { id, .. } => (self.rqs.live.get(&id).map(|q| q.owner), self.rqs.was(id), id, 0),
-            Doorbell::Eq { id, reserved, .. } => {
-                (self.events.eqs.get(&id).map(|q| q.owner), self.events.was_eq(id), id, reserved)
-            }
-            Doorbell::Cq { id, reserved, .. } | Doorbell::Dim { id, reserved, .. } => {
-                (self.events.cqs.get(&id).map(|q| q.owner), self.events.was_cq(id), id, reserved)
-            }
+            Doorbell::Sq { id, reserved, .. } => (
+                self.sqs.live.get(&id).map(|q| q.owner),
+                self.sqs.was(id),
+                id,
+                reserved,
+            ),
+            Doorbell::Rq { id, .. } => (
+                self.rqs.live.get(&id).map(|q| q.owner),
+                self.rqs.was(id),
+                id,
+                0,
+            ),
+            Doorbell::Eq { id, reserved, .. } => (
+                self.events.eqs.get(&id).map(|q| q.owner),
+                self.events.was_eq(id),
+                id,
+                reserved,
+            ),
+            Doorbell::Cq { id, reserved, .. } | Doorbell::Dim { id, reserved, .. } => (
+                self.events.cqs.get(&id).map(|q| q.owner),
+                self.events.was_cq(id),
+                id,
+                reserved,
+            ),
         };
         let place = || format!("page {page}, {doorbell:x?}");
         let Some(owner) = owner else {
-            let rule = if was_there { &rules::DOORBELL_DESTROYED } else { &rules::DOORBELL_QUEUE };
+            let rule = if was_there {
+                &rules::DOORBELL_DESTROYED
+            } else {
+                &rules::DOORBELL_QUEUE
+            };
             bus.report.violate(rule, place());
             return;
         };

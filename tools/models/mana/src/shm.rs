@@ -120,7 +120,12 @@ mod tests {
     #[test]
     fn addresses_are_unpacked() {
         let mut shm = Shm::default();
-        let frames: [u64; 4] = [0x1_2345_6789_abcd, 0xf_0000_0000_0001, 0x0_ffff_ffff_ffff, 0x8_1111_2222_3333];
+        let frames: [u64; 4] = [
+            0x1_2345_6789_abcd,
+            0xf_0000_0000_0001,
+            0x0_ffff_ffff_ffff,
+            0x8_1111_2222_3333,
+        ];
         let mut bytes = [0u8; 32];
         let mut high = 0u16;
         for (n, frame) in frames.iter().enumerate() {
@@ -132,12 +137,21 @@ mod tests {
         bytes[28..].copy_from_slice(&1u32.to_le_bytes());
         let mut request = None;
         for (n, dword) in bytes.chunks_exact(4).enumerate() {
-            request = shm.write(n as u64 * 4, u32::from_le_bytes(dword.try_into().expect("four bytes")));
+            request = shm.write(
+                n as u64 * 4,
+                u32::from_le_bytes(dword.try_into().expect("four bytes")),
+            );
         }
         let address = |n: usize| frames[n] << 12;
         assert_eq!(
             request,
-            Some(Request::Establish(Establish { eq: address(0), cq: address(1), rq: address(2), sq: address(3), vector: 9 }))
+            Some(Request::Establish(Establish {
+                eq: address(0),
+                cq: address(1),
+                rq: address(2),
+                sq: address(3),
+                vector: 9
+            }))
         );
         assert!(shm.is_busy());
         shm.answer(true);

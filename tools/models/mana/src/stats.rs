@@ -114,7 +114,10 @@ impl GfStats {
 
     /// The answer to a request for the values whose bits are set in `wanted`.
     pub fn answer(&self, wanted: u64) -> GfStatResp {
-        let mut answer = GfStatResp { reported_stats: 0.into(), values: [U64::ZERO; COUNT] };
+        let mut answer = GfStatResp {
+            reported_stats: 0.into(),
+            values: [U64::ZERO; COUNT],
+        };
         let mut reported = 0;
         for (place, value) in self.0.iter().enumerate() {
             let bit = 1 << GfStat::bit(place);
@@ -137,7 +140,10 @@ mod tests {
         // STATISTICS_FLAGS_HC_RX_MCAST_PACKETS = 0x20, STATISTICS_FLAGS_HC_TX_BCAST_BYTES = 0x2000000.
         assert_eq!(1 << GfStat::bit(GfStat::HcRxMcastPkts as usize), 0x20);
         assert_eq!(1 << GfStat::bit(GfStat::HcRxBcastPkts as usize), 0x80);
-        assert_eq!(1 << GfStat::bit(GfStat::HcTxBcastBytes as usize), 0x200_0000);
+        assert_eq!(
+            1 << GfStat::bit(GfStat::HcTxBcastBytes as usize),
+            0x200_0000
+        );
         assert_eq!(1 << GfStat::bit(GfStat::TxErrGdma as usize), 0x400_0000);
         assert_eq!(1 << GfStat::bit(GfStat::HcTxMcastBytes as usize), 0x80_0000);
     }

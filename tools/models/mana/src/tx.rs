@@ -59,12 +59,18 @@ impl Oob {
             MANA_SHORT_PKT_FMT => (OOB_SMALL, None),
             MANA_LONG_PKT_FMT => (OOB_LARGE, Some(long)),
             other => {
-                report.violate(&rules::TX_OOB_RESERVED, format_args!("packet format {other}"));
+                report.violate(
+                    &rules::TX_OOB_RESERVED,
+                    format_args!("packet format {other}"),
+                );
                 return None;
             }
         };
         if wqe.header.inline_oob_size() != size {
-            report.violate(&rules::WQE_OOB_SIZE, format_args!("{:x?}, format {}", wqe.header, short.pkt_fmt()));
+            report.violate(
+                &rules::WQE_OOB_SIZE,
+                format_args!("{:x?}, format {}", wqe.header, short.pkt_fmt()),
+            );
             return None;
         }
         Some(Self { short, long })
@@ -81,7 +87,11 @@ impl Oob {
         }
         // The offset goes into the short part if it fits there, in long format too.
         let long_offset = self.long.map_or(0, |long| long.long_vp_offset());
-        let expected = if vport_offset > SHORT_VPORT_OFFSET_MAX { (0, vport_offset) } else { (vport_offset, 0) };
+        let expected = if vport_offset > SHORT_VPORT_OFFSET_MAX {
+            (0, vport_offset)
+        } else {
+            (vport_offset, 0)
+        };
         if (short.short_vp_offset(), long_offset) != expected {
             return Some(&rules::TX_OOB_VPORT);
         }
@@ -95,7 +105,9 @@ impl Oob {
 
     /// The tag to insert.
     fn vlan(&self) -> Option<u16> {
-        self.long.filter(TxLongOob::inject_vlan_pri_tag).map(|long| long.vlan_tci())
+        self.long
+            .filter(TxLongOob::inject_vlan_pri_tag)
+            .map(|long| long.vlan_tci())
     }
 
     /// The transport protocol whose checksum is to be filled.
@@ -135,13 +147,17 @@ impl Oob {
         let is_lso = wqe.header.oob_in_sgl();
         let at = ip.l4_offset + transport.checksum_offset();
         let seed = u16::from_be_bytes([frame[at], frame[at + 1]]);
-        let is_seeded = headers.pseudo_header_sum(frame, !is_lso).is_ok_and(|sum| is_same_sum(sum, seed));
+        let is_seeded = headers
+            .pseudo_header_sum(frame, !is_lso)
+            .is_ok_and(|sum| is_same_sum(sum, seed));
         if !is_lso {
             return (!is_seeded).then_some(&rules::TX_CSUM_SEED);
         }
         let is_prepared = match ip.network {
             // Total length and checksum.
-            Network::V4 => [2, 3, 10, 11].iter().all(|byte| frame[ip.offset + byte] == 0),
+            Network::V4 => [2, 3, 10, 11]
+                .iter()
+                .all(|byte| frame[ip.offset + byte] == 0),
             // Payload length.
             Network::V6 => [4, 5].iter().all(|byte| frame[ip.offset + byte] == 0),
         };
@@ -155,10 +171,20 @@ fn is_same_sum(a: u16, b: u16) -> bool {
 }
 
 /// The first rule that an LSO packet breaks; `max_frame` is the longest frame that a segment may become.
-fn lso_mismatch(wqe: &Wqe, frame: &[u8], headers: &Headers, max_frame: usize) -> Option<&'static Rule> {
-    let Ok(header_len) = headers.payload_offset(frame) else { return Some(&rules::TX_LSO_HEADER) };
+fn lso_mismatch(
+    wqe: &Wqe,
+    frame: &[u8],
+    headers: &Headers,
+    max_frame: usize,
+) -> Option<&'static Rule> {
+    let Ok(header_len) = headers.payload_offset(frame) else {
+        return Some(&rules::TX_LSO_HEADER);
+    };
     let first = wqe.sges.first()?.size.get();
-    if first as usize != header_len || wqe.header.last_vbytes() != first & 0xff || wqe.sges.len() < 2 {
+    if first as usize != header_len
+        || wqe.header.last_vbytes() != first & 0xff
+        || wqe.sges.len() < 2
+    {
         return Some(&rules::TX_LSO_HEADER);
     }
     let mss = wqe.header.client_data_unit() as usize;
@@ -170,13 +196,22 @@ impl Session {
     /// Sends all packets that the driver announced.
     pub(crate) fn transmit(&mut self, bus: &mut Bus) {
         let is_waiting = |owner, posted: usize| owner == Owner::Mana && posted > 0;
-        let waiting: Vec<u32> =
-            self.sqs.live.iter().filter(|(_, sq)| is_waiting(sq.owner, sq.posted.len())).map(|(id, _)| *id).collect();
+        let waiting: Vec<u32> = self
+            .sqs
+            .live
+            .iter()
+            .filter(|(_, sq)| is_waiting(sq.owner, sq.posted.len()))
+            .map(|(id, _)| *id)
+            .collect();
         for id in waiting {
             while let Some(sq) = self.sqs.live.get_mut(&id) {
                 let Some(wqe) = sq.consume() else { break };
                 sq.counters.packets.add(1);
-                let sender = Sender { id, cq: sq.cq, port: sq.port };
+                let sender = Sender {
+                    id,
+                    cq: sq.cq,
+                    port: sq.port,
+                };
                 self.transmit_one(bus, &sender, &wqe);
             }
         }
@@ -206,12 +241,28 @@ impl Session {
             tx_data_offset: 0.into(),
             offsets: (wqe.position / WQE_BU << 5).into(),
         };
-        self.events.complete(bus, sender.cq, completion.as_bytes(), sender.id, true);
+        self.events
+            .complete(bus, sender.cq, completion.as_bytes(), sender.id, true);
     }
 
-    fn send_packet(&mut self, bus: &mut Bus, sender: &Sender, wqe: &Wqe, oob: &Oob, frame: &mut Vec<u8>) -> Result<(), Drop> {
+    fn send_packet(
+        &mut self,
+        bus: &mut Bus,
+        sender: &Sender,
+        wqe: &Wqe,
+        oob: &Oob,
+        frame: &mut Vec<u8>,
+    ) -> Result<(), Drop> {
         let report = bus.report.clone();
-        let violate = |rule| report.violate(rule, format_args!("SQ {} at {:#x}: {:x?} {oob:x?}", sender.id, wqe.position, wqe.header));
+        let violate = |rule| {
+            report.violate(
+                rule,
+                format_args!(
+                    "SQ {} at {:#x}: {:x?} {oob:x?}",
+                    sender.id, wqe.position, wqe.header
+                ),
+            )
+        };
         if let Some(rule) = oob.broken_rule(sender, self.vport_offset(sender.port).into()) {
             violate(rule);
             return Err(INVALID_OOB);
@@ -226,7 +277,10 @@ impl Session {
         let is_tagged = headers.is_ok_and(|headers| headers.vlan.is_some());
         let max_frame = usize::from(self.limits.adapter_mtu) + if is_tagged { VLAN_TAG } else { 0 };
         if frame.len() < ETHERNET_HEADER || !is_lso && frame.len() > max_frame {
-            report.violate(&nic::FRAME_LENGTH, format_args!("SQ {}: {} bytes, MTU {max_frame}", sender.id, frame.len()));
+            report.violate(
+                &nic::FRAME_LENGTH,
+                format_args!("SQ {}: {} bytes, MTU {max_frame}", sender.id, frame.len()),
+            );
             return Err(TOO_LONG);
         }
         if self.limits.source_check && frame[6..12] != mac_address(sender.port) {
@@ -234,7 +288,9 @@ impl Session {
         }
         let broken = match &headers {
             Ok(headers) => {
-                let lso = is_lso.then(|| lso_mismatch(wqe, frame, headers, max_frame)).flatten();
+                let lso = is_lso
+                    .then(|| lso_mismatch(wqe, frame, headers, max_frame))
+                    .flatten();
                 lso.or_else(|| oob.mismatch(wqe, frame, headers))
             }
             Err(_) if is_lso || oob.l4_checksum().is_some() => Some(&rules::TX_OOB_IP),
@@ -244,14 +300,17 @@ impl Session {
             violate(rule);
             return Err(BAD_HEADERS);
         }
-        let is_ipv4 = headers.is_ok_and(|headers| headers.ip.is_some_and(|ip| ip.network == Network::V4));
+        let is_ipv4 =
+            headers.is_ok_and(|headers| headers.ip.is_some_and(|ip| ip.network == Network::V4));
         let ask = Transmit {
             vlan: oob.vlan(),
             ip_checksum: oob.short.comp_iphdr_csum() && is_ipv4,
             l4_checksum: oob.l4_checksum(),
             segment: is_lso.then(|| wqe.header.client_data_unit() as u16),
         };
-        let sent = bus.wires[sender.port].transmit(frame, &ask).map_err(|_| BAD_HEADERS)?;
+        let sent = bus.wires[sender.port]
+            .transmit(frame, &ask)
+            .map_err(|_| BAD_HEADERS)?;
         let counters = &self.counters;
         counters.tx_packets.add(sent.frames);
         counters.tx_bytes.add(sent.bytes);
@@ -276,7 +335,9 @@ fn gather(bus: &Bus, wqe: &Wqe, frame: &mut Vec<u8>) -> Result<(), Drop> {
     let mut rest = frame.as_mut_slice();
     for sge in &wqe.sges {
         let (piece, later) = rest.split_at_mut(sge.size.get() as usize);
-        bus.dma.read(sge.address.get(), piece).map_err(|_| UNREADABLE)?;
+        bus.dma
+            .read(sge.address.get(), piece)
+            .map_err(|_| UNREADABLE)?;
         rest = later;
     }
     Ok(())

@@ -86,15 +86,38 @@ pub struct Wq {
 
 impl Wq {
     /// A new, empty queue; all its memory must be given with `mem_key`.
-    pub fn new(kind: Kind, owner: Owner, ring: Ring, cq: u32, mem_key: u32, port: usize, index: usize, report: &Report) -> Self {
+    pub fn new(
+        kind: Kind,
+        owner: Owner,
+        ring: Ring,
+        cq: u32,
+        mem_key: u32,
+        port: usize,
+        index: usize,
+        report: &Report,
+    ) -> Self {
         let name = match (owner, kind) {
             (Owner::Hwc, Kind::Sq) => "hwc_tx_messages".to_owned(),
             (Owner::Hwc, Kind::Rq) => "hwc_rx_messages".to_owned(),
             (Owner::Mana, Kind::Sq) => format!("port{port}_txq{index}_packets"),
             (Owner::Mana, Kind::Rq) => format!("port{port}_rxq{index}_packets"),
         };
-        let counters = WqCounters { packets: report.counter(name) };
-        Self { kind, owner, cq, port, index, posted: VecDeque::new(), counters, ring, mem_key, announced: 0, consumed: 0 }
+        let counters = WqCounters {
+            packets: report.counter(name),
+        };
+        Self {
+            kind,
+            owner,
+            cq,
+            port,
+            index,
+            posted: VecDeque::new(),
+            counters,
+            ring,
+            mem_key,
+            announced: 0,
+            consumed: 0,
+        }
     }
 
     /// Its memory.
@@ -117,7 +140,13 @@ impl Wq {
     /// The driver announced entries up to `tail`. Decodes them; returns how many there are.
     fn announce(&mut self, bus: &Bus, id: u32, tail: u32) -> usize {
         let break_rule = |rule: &'static Rule| {
-            bus.report.violate(rule, format_args!("{:?} {id}, from {:#x} to {tail:#x}", self.kind, self.announced));
+            bus.report.violate(
+                rule,
+                format_args!(
+                    "{:?} {id}, from {:#x} to {tail:#x}",
+                    self.kind, self.announced
+                ),
+            );
             0
         };
         if tail % WQE_BU != 0 {
@@ -132,7 +161,9 @@ impl Wq {
         let before = self.posted.len();
         let mut at = self.announced;
         while at != tail {
-            let Some(wqe) = self.decode(bus, id, at) else { break };
+            let Some(wqe) = self.decode(bus, id, at) else {
+                break;
+            };
             if wqe.size > tail.wrapping_sub(at) {
                 break_rule(&rules::WQ_DOORBELL_PARTIAL);
                 break;
@@ -159,7 +190,10 @@ impl Wq {
         };
         let mut break_rule = |rule: &'static Rule| {
             wqe.is_broken = true;
-            bus.report.violate(rule, format_args!("{:?} {id} at {position:#x}: {header:x?}", self.kind));
+            bus.report.violate(
+                rule,
+                format_args!("{:?} {id} at {position:#x}: {header:x?}", self.kind),
+            );
         };
         if header.num_sge() == 0 || wqe.size > self.kind.max_wqe() {
             break_rule(&rules::WQE_SIZE);
@@ -178,12 +212,19 @@ impl Wq {
             break_rule(&rules::WQE_OOB_SIZE);
             return Some(wqe);
         }
-        let has_lso_fields = header.oob_in_sgl() || header.client_data_unit() != 0 || header.last_vbytes() != 0;
+        let has_lso_fields =
+            header.oob_in_sgl() || header.client_data_unit() != 0 || header.last_vbytes() != 0;
         if self.kind == Kind::Rq && has_lso_fields {
             break_rule(&rules::RQE_LSO);
         }
         let mut sges = vec![Sge::new_zeroed(); header.num_sge() as usize];
-        self.ring.read(&bus.dma, position.wrapping_add(8 + oob_size), sges.as_mut_bytes()).ok()?;
+        self.ring
+            .read(
+                &bus.dma,
+                position.wrapping_add(8 + oob_size),
+                sges.as_mut_bytes(),
+            )
+            .ok()?;
         if sges.iter().any(|sge| sge.mem_key.get() != self.mem_key) {
             break_rule(&rules::SGE_KEY);
         }
@@ -239,7 +280,9 @@ impl WorkQueues {
 
     /// The driver announced entries of a live queue up to `tail`.
     pub fn doorbell(&mut self, bus: &Bus, id: u32, tail: u32) {
-        let Some(wq) = self.live.get_mut(&id) else { return };
+        let Some(wq) = self.live.get_mut(&id) else {
+            return;
+        };
         let count = wq.announce(bus, id, tail) as u64;
         if wq.owner == Owner::Hwc {
             return;
@@ -249,6 +292,7 @@ impl WorkQueues {
         if count == 0 {
             self.empty_doorbells.add(1);
         }
-        self.most_announced.set(self.most_announced.get().max(count));
+        self.most_announced
+            .set(self.most_announced.get().max(count));
     }
 }

@@ -32,17 +32,34 @@ impl Session {
         let port = self.vport(report, body.vport.get())?;
         let wq_type = body.wq_type.get();
         let Some(kind) = kind(wq_type) else {
-            return Err(refuse(report, &rules::QUEUE_HANDLE, format_args!("CREATE_WQ_OBJ of type {wq_type}")));
+            return Err(refuse(
+                report,
+                &rules::QUEUE_HANDLE,
+                format_args!("CREATE_WQ_OBJ of type {wq_type}"),
+            ));
         };
         if !self.vports[port].is_configured {
-            return Err(refuse(report, &rules::VPORT_ORDER, format_args!("{kind:?} on port {port}")));
+            return Err(refuse(
+                report,
+                &rules::VPORT_ORDER,
+                format_args!("{kind:?} on port {port}"),
+            ));
         }
         if body.reserved.get() != 0 || body.reserved2 != [0; 2] {
             return Err(request.bad_value(report, "reserved fields are set"));
         }
         let eq = body.cq_parent_qid.get();
-        if self.events.eqs.get(&eq).is_none_or(|eq| eq.owner != Owner::Mana) {
-            return Err(refuse(report, &rules::QUEUE_HANDLE, format_args!("CQ for EQ {eq}")));
+        if self
+            .events
+            .eqs
+            .get(&eq)
+            .is_none_or(|eq| eq.owner != Owner::Mana)
+        {
+            return Err(refuse(
+                report,
+                &rules::QUEUE_HANDLE,
+                format_args!("CQ for EQ {eq}"),
+            ));
         }
         let of_kind = self.objects.values().filter(|object| object.kind == kind);
         let on_port = of_kind.clone().filter(|object| object.port == port).count();
@@ -54,12 +71,18 @@ impl Session {
             || on_port >= self.limits.vport_max_queues as usize
             || self.objects.len() >= self.limits.max_cq as usize
         {
-            report.violate(&rules::QUEUE_LIMIT, format_args!("{on_port} {kind:?}s on port {port}, {in_all} in all"));
+            report.violate(
+                &rules::QUEUE_LIMIT,
+                format_args!("{on_port} {kind:?}s on port {port}, {in_all} in all"),
+            );
             return Err(Refused(status::NO_RESOURCES));
         }
         let mut moderation = Moderation::default();
         if body.req_cq_moderation != 0 {
-            moderation = Moderation { usec: body.cq_moderation_usec.get().into(), comps: body.cq_moderation_comp.get().into() };
+            moderation = Moderation {
+                usec: body.cq_moderation_usec.get().into(),
+                comps: body.cq_moderation_comp.get().into(),
+            };
             if moderation.usec + moderation.comps != 0 && !self.limits.dim {
                 report.violate(&rules::DIM_UNSUPPORTED, format_args!("{moderation:?}"));
                 moderation = Moderation::default();
@@ -69,7 +92,11 @@ impl Session {
         self.check_ring(report, wq_region, body.wq_size.get())?;
         self.check_ring(report, cq_region, body.cq_size.get())?;
         if wq_region == cq_region {
-            return Err(refuse(report, &rules::REGION_IN_USE, format_args!("one region {wq_region:#x} for two queues")));
+            return Err(refuse(
+                report,
+                &rules::REGION_IN_USE,
+                format_args!("one region {wq_region:#x} for two queues"),
+            ));
         }
         let wq_ring = self.take_ring(report, wq_region)?;
         let cq_ring = self.take_ring(report, cq_region)?;
@@ -80,12 +107,29 @@ impl Session {
             Kind::Sq => (&mut self.sqs, &mut self.ids.sq),
             Kind::Rq => (&mut self.rqs, &mut self.ids.rq),
         };
-        let used: Vec<usize> =
-            queues.live.values().filter(|wq| wq.owner == Owner::Mana && wq.port == port).map(|wq| wq.index).collect();
+        let used: Vec<usize> = queues
+            .live
+            .values()
+            .filter(|wq| wq.owner == Owner::Mana && wq.port == port)
+            .map(|wq| wq.index)
+            .collect();
         let index = (0..).find(|index| !used.contains(index)).unwrap_or(0);
         let wq = ids.next(|id| queues.live.contains_key(&id));
-        queues.add(wq, Wq::new(kind, Owner::Mana, wq_ring, cq, mana_id::GPA_MKEY, port, index, report));
-        self.events.add_cq(cq, Cq::new(Owner::Mana, cq_ring, eq, moderation));
+        queues.add(
+            wq,
+            Wq::new(
+                kind,
+                Owner::Mana,
+                wq_ring,
+                cq,
+                mana_id::GPA_MKEY,
+                port,
+                index,
+                report,
+            ),
+        );
+        self.events
+            .add_cq(cq, Cq::new(Owner::Mana, cq_ring, eq, moderation));
         self.ids.object += 1;
         let handle = 0x5751_0000_0000 + self.ids.object;
         self.objects.insert(handle, WqObject { kind, wq, cq, port });
@@ -105,7 +149,10 @@ impl Session {
         let report = &bus.report;
         let body: DestroyWqObjReq = request.body(report)?;
         let handle = body.wq_obj_handle.get();
-        let object = self.objects.get(&handle).filter(|object| kind(body.wq_type.get()) == Some(object.kind));
+        let object = self
+            .objects
+            .get(&handle)
+            .filter(|object| kind(body.wq_type.get()) == Some(object.kind));
         let Some(&WqObject { kind, wq, cq, port }) = object else {
             let place = format_args!("DESTROY_WQ_OBJ {handle:#x} of type {}", body.wq_type);
             return Err(refuse(report, &rules::QUEUE_HANDLE, place));
@@ -115,7 +162,10 @@ impl Session {
                 let posted = self.sqs.live.get(&wq).map_or(0, |sq| sq.posted.len());
                 let unreported = self.events.unreported(cq);
                 if posted + unreported > 0 {
-                    report.violate(&rules::SQ_BUSY, format_args!("SQ {wq}: {posted} to send, {unreported} to report"));
+                    report.violate(
+                        &rules::SQ_BUSY,
+                        format_args!("SQ {wq}: {posted} to send, {unreported} to report"),
+                    );
                 }
             }
             Kind::Rq => {
@@ -130,7 +180,9 @@ impl Session {
 
     /// Removes an object and its queues.
     pub(super) fn remove_object(&mut self, handle: u64) {
-        let Some(object) = self.objects.remove(&handle) else { return };
+        let Some(object) = self.objects.remove(&handle) else {
+            return;
+        };
         let wq = match object.kind {
             Kind::Sq => self.sqs.remove(object.wq),
             Kind::Rq => {
@@ -149,12 +201,21 @@ impl Session {
     pub(super) fn fence_rq(&mut self, bus: &mut Bus, request: &Request<'_>) -> Outcome {
         let body: FenceRqReq = request.body(&bus.report)?;
         let handle = body.wq_obj_handle.get();
-        let Some(&object) = self.objects.get(&handle).filter(|object| object.kind == Kind::Rq) else {
-            return Err(refuse(&bus.report, &rules::QUEUE_HANDLE, format_args!("FENCE_RQ {handle:#x}")));
+        let Some(&object) = self
+            .objects
+            .get(&handle)
+            .filter(|object| object.kind == Kind::Rq)
+        else {
+            return Err(refuse(
+                &bus.report,
+                &rules::QUEUE_HANDLE,
+                format_args!("FENCE_RQ {handle:#x}"),
+            ));
         };
         self.flush_coalesced(bus);
         let header = cqe_header(cqe::RX_OBJECT_FENCE).to_le_bytes();
-        self.events.complete(bus, object.cq, header.as_bytes(), object.wq, false);
+        self.events
+            .complete(bus, object.cq, header.as_bytes(), object.wq, false);
         Ok(Reply::done())
     }
 }

@@ -7,8 +7,9 @@ use zerocopy::little_endian::U64;
 use super::{refuse, Outcome, Refused, Reply, Request};
 use crate::{
     messages::{
-        BwClampReq, BwClampResp, ConfigRxReq, ConfigRxResp, ConfigVportReq, ConfigVportResp, DevConfigReq, DevConfigResp,
-        LinkConfigReq, LinkConfigResp, PhyStatResp, StatReq, VportConfigReq, VportConfigResp, REQ_HDR,
+        BwClampReq, BwClampResp, ConfigRxReq, ConfigRxResp, ConfigVportReq, ConfigVportResp,
+        DevConfigReq, DevConfigResp, LinkConfigReq, LinkConfigResp, PhyStatResp, StatReq,
+        VportConfigReq, VportConfigResp, REQ_HDR,
     },
     rss::{Coalescing, HASH_TYPES},
     rules,
@@ -33,9 +34,16 @@ pub fn mac_address(port: usize) -> [u8; 6] {
 impl Session {
     /// The port of a handle.
     pub(super) fn vport(&self, report: &Report, handle: u64) -> Result<usize, Refused> {
-        let port = handle.checked_sub(FIRST_VPORT).filter(|port| *port < self.vports.len() as u64);
-        port.map(|port| port as usize)
-            .ok_or_else(|| refuse(report, &rules::VPORT_HANDLE, format_args!("vPort {handle:#x}")))
+        let port = handle
+            .checked_sub(FIRST_VPORT)
+            .filter(|port| *port < self.vports.len() as u64);
+        port.map(|port| port as usize).ok_or_else(|| {
+            refuse(
+                report,
+                &rules::VPORT_HANDLE,
+                format_args!("vPort {handle:#x}"),
+            )
+        })
     }
 
     /// vPort offset of a port, which goes into the OOB of each packet.
@@ -48,7 +56,11 @@ impl Session {
         if body.reserved.get() != 0 {
             return Err(request.bad_value(&bus.report, "a reserved field is set"));
         }
-        let flags = if self.limits.cqe8_coalescing { CQE_8_COALESCING_SUPPORTED } else { 0 };
+        let flags = if self.limits.cqe8_coalescing {
+            CQE_8_COALESCING_SUPPORTED
+        } else {
+            0
+        };
         Ok(Reply::new(&DevConfigResp {
             pf_cap_flags: [flags.into(), 0.into(), 0.into(), 0.into()],
             max_num_vports: (self.vports.len() as u16).into(),
@@ -71,8 +83,14 @@ impl Session {
     pub(super) fn query_phy_stat(&self) -> Reply {
         let mut packets = [[U64::ZERO; 2]; 8];
         let mut bytes = [[U64::ZERO; 2]; 8];
-        packets[0] = [self.counters.rx_packets.get().into(), self.counters.tx_packets.get().into()];
-        bytes[0] = [self.counters.rx_bytes.get().into(), self.counters.tx_bytes.get().into()];
+        packets[0] = [
+            self.counters.rx_packets.get().into(),
+            self.counters.tx_packets.get().into(),
+        ];
+        bytes[0] = [
+            self.counters.rx_bytes.get().into(),
+            self.counters.tx_bytes.get().into(),
+        ];
         Reply::new(&PhyStatResp {
             reported_stats: U64::ZERO,
             drops: [U64::ZERO; 2],
@@ -86,7 +104,11 @@ impl Session {
         let body: VportConfigReq = request.body(&bus.report)?;
         let port = body.vport_index.get();
         if port as usize >= self.vports.len() {
-            return Err(refuse(&bus.report, &rules::VPORT_HANDLE, format_args!("port {port}")));
+            return Err(refuse(
+                &bus.report,
+                &rules::VPORT_HANDLE,
+                format_args!("port {port}"),
+            ));
         }
         Ok(Reply::new(&VportConfigResp {
             max_num_sq: self.limits.vport_max_queues.into(),
@@ -103,7 +125,10 @@ impl Session {
         let body: ConfigVportReq = request.body(&bus.report)?;
         let port = self.vport(&bus.report, body.vport.get())?;
         if body.pdid.get() != mana_id::PDID || body.doorbell_pageid.get() != mana_id::DOORBELL {
-            let place = format_args!("port {port}: PD {} doorbell page {}", body.pdid, body.doorbell_pageid);
+            let place = format_args!(
+                "port {port}: PD {} doorbell page {}",
+                body.pdid, body.doorbell_pageid
+            );
             return Err(refuse(&bus.report, &rules::QUEUE_OWNER, place));
         }
         self.vports[port].is_configured = true;
@@ -137,9 +162,14 @@ impl Session {
         self.vports[port].clamp_mbps = match body.enable_clamping.get() {
             0 => 0,
             1 => body.link_speed_mbps.get(),
-            other => return Err(request.bad_value(&bus.report, format_args!("enable_clamping {other}"))),
+            other => {
+                return Err(request.bad_value(&bus.report, format_args!("enable_clamping {other}")))
+            }
         };
-        Ok(Reply::new(&BwClampResp { qos_unconfigured: 0, reserved: [0; 7] }))
+        Ok(Reply::new(&BwClampResp {
+            qos_unconfigured: 0,
+            reserved: [0; 7],
+        }))
     }
 
     pub(super) fn config_vport_rx(&mut self, bus: &mut Bus, request: &Request<'_>) -> Outcome {
@@ -147,7 +177,12 @@ impl Session {
         let body: ConfigRxReq = request.body(report)?;
         let port = self.vport(report, body.vport.get())?;
         let (rx_enable, rss_enable) = (body.rx_enable.get(), body.rss_enable.get());
-        if rx_enable > 1 || rss_enable > 1 || body.reserved != 0 || body.reserved2 != [0; 3] || body.reserved3 != 0 {
+        if rx_enable > 1
+            || rss_enable > 1
+            || body.reserved != 0
+            || body.reserved2 != [0; 3]
+            || body.reserved3 != 0
+        {
             return Err(request.bad_value(report, format_args!("{body:x?}")));
         }
         let mut steering = self.vports[port].steering.clone();
@@ -161,14 +196,22 @@ impl Session {
             let entries = usize::from(body.num_indir_entries.get());
             let start = usize::from(body.indir_tab_offset.get());
             let table = request.message.get(start..start + entries * 8);
-            let Some(table) = table.filter(|_| entries == self.limits.indirection_entries as usize && start >= REQ_HDR + size_of::<ConfigRxReq>())
-            else {
-                let place = format_args!("{entries} entries at {start} of {} bytes", request.message.len());
+            let Some(table) = table.filter(|_| {
+                entries == self.limits.indirection_entries as usize
+                    && start >= REQ_HDR + size_of::<ConfigRxReq>()
+            }) else {
+                let place = format_args!(
+                    "{entries} entries at {start} of {} bytes",
+                    request.message.len()
+                );
                 return Err(refuse(report, &rules::STEER_TABLE, place));
             };
             steering.table.clear();
             for entry in table.chunks_exact(8) {
-                let handle = entry.iter().rev().fold(0, |handle, byte| handle << 8 | u64::from(*byte));
+                let handle = entry
+                    .iter()
+                    .rev()
+                    .fold(0, |handle, byte| handle << 8 | u64::from(*byte));
                 steering.table.push(self.steered_rq(report, port, handle)?);
             }
         }
@@ -183,14 +226,27 @@ impl Session {
             (0, _) => Coalescing::Off,
             (_, 0) => Coalescing::Four,
             _ if self.limits.cqe8_coalescing => Coalescing::Eight,
-            _ => return Err(request.bad_value(report, "eight packets per CQE, which the device does not offer")),
+            _ => {
+                return Err(request.bad_value(
+                    report,
+                    "eight packets per CQE, which the device does not offer",
+                ))
+            }
         };
         if steering.is_rx_enabled && steering.default_rq.is_none() {
-            return Err(refuse(report, &rules::STEER_DEFAULT, format_args!("port {port}")));
+            return Err(refuse(
+                report,
+                &rules::STEER_DEFAULT,
+                format_args!("port {port}"),
+            ));
         }
         let has_table = !steering.table.is_empty() && steering.table.iter().all(Option::is_some);
         if steering.is_rx_enabled && steering.is_rss_enabled && !has_table {
-            return Err(refuse(report, &rules::STEER_TABLE, format_args!("port {port} has no complete table")));
+            return Err(refuse(
+                report,
+                &rules::STEER_TABLE,
+                format_args!("port {port} has no complete table"),
+            ));
         }
         self.flush_coalesced(bus);
         self.vports[port].steering = steering;
@@ -202,11 +258,23 @@ impl Session {
     }
 
     /// The RQ of an object that packets of a port are steered to.
-    fn steered_rq(&self, report: &Report, port: usize, handle: u64) -> Result<Option<u32>, Refused> {
-        let object = self.objects.get(&handle).filter(|object| object.kind == Kind::Rq && object.port == port);
+    fn steered_rq(
+        &self,
+        report: &Report,
+        port: usize,
+        handle: u64,
+    ) -> Result<Option<u32>, Refused> {
+        let object = self
+            .objects
+            .get(&handle)
+            .filter(|object| object.kind == Kind::Rq && object.port == port);
         match object {
             Some(object) => Ok(Some(object.wq)),
-            None => Err(refuse(report, &rules::STEER_TABLE, format_args!("port {port}, object {handle:#x}"))),
+            None => Err(refuse(
+                report,
+                &rules::STEER_TABLE,
+                format_args!("port {port}, object {handle:#x}"),
+            )),
         }
     }
 }
