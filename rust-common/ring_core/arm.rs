@@ -1,52 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The end of a poll: in what order to complete NAPI and let the device
-//! interrupt again, and how long the device can go without hearing of it.
+//! How long a device can go without hearing of what was consumed.
 
 use crate::index::RingSize;
-
-/// The order in which a driver ends a poll that found less than its budget.
-///
-/// There is no default: each vendor names the one its device needs.
-pub trait ArmOrder: sealed::Sealed {
-    /// Ends the poll. `complete` is `napi_complete_done()`; `enable` lets the
-    /// device interrupt. Nothing of the ring may be touched afterwards.
-    fn finish(complete: impl FnOnce() -> bool, enable: impl FnOnce());
-}
-
-/// Complete, then enable only if NAPI really completed: where enabling is a
-/// mask bit or a write that no other CPU can overtake (liquidio, hns3, mvneta,
-/// mlx5).
-#[derive(Debug)]
-pub enum CompleteThenUnmask {}
-
-/// Enable, then complete: where the enabling write carries the ring's index
-/// (MANA). After completing, another CPU may poll and ring with a later index,
-/// which the earlier one must not follow.
-#[derive(Debug)]
-pub enum ArmThenComplete {}
-
-impl ArmOrder for CompleteThenUnmask {
-    fn finish(complete: impl FnOnce() -> bool, enable: impl FnOnce()) {
-        if complete() {
-            enable();
-        }
-    }
-}
-
-impl ArmOrder for ArmThenComplete {
-    fn finish(complete: impl FnOnce() -> bool, enable: impl FnOnce()) {
-        enable();
-        // If it did not complete, NAPI polls again: an early interrupt is harmless.
-        complete();
-    }
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::CompleteThenUnmask {}
-    impl Sealed for super::ArmThenComplete {}
-}
 
 /// Completions consumed since the device last heard of the consumer index.
 ///

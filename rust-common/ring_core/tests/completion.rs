@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion rings: generations against a device that writes laps, and the
-//! end of a poll.
+//! Completion rings: generations and lap budgets against a device that writes laps.
 
-use std::cell::RefCell;
-
-use ring_core::arm::{
-    ArmOrder,
-    ArmThenComplete,
-    CompleteThenUnmask,
-    LapBudget, //
-};
+use ring_core::arm::LapBudget;
 use ring_core::index::{
     Cursor,
     RingIndex,
@@ -104,26 +96,6 @@ fn the_doorbell_form_is_the_count_modulo_slots_and_laps() {
     let most = Generation::<31>::new(RingSize::new(2).unwrap()).unwrap();
     let last = Cursor::at(u32::MAX, RingSize::new(2).unwrap());
     assert_eq!(most.slot_and_lap(last), u32::MAX);
-}
-
-fn steps<O: ArmOrder>(completes: bool) -> Vec<&'static str> {
-    let steps = RefCell::new(Vec::new());
-    O::finish(
-        || {
-            steps.borrow_mut().push("complete");
-            completes
-        },
-        || steps.borrow_mut().push("enable"),
-    );
-    steps.into_inner()
-}
-
-#[test]
-fn orders_at_the_end_of_a_poll() {
-    assert_eq!(steps::<CompleteThenUnmask>(true), ["complete", "enable"]);
-    assert_eq!(steps::<CompleteThenUnmask>(false), ["complete"]);
-    assert_eq!(steps::<ArmThenComplete>(true), ["enable", "complete"]);
-    assert_eq!(steps::<ArmThenComplete>(false), ["enable", "complete"]);
 }
 
 /// Whatever polls consume within their limit, the device hears in time.
