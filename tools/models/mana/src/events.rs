@@ -17,6 +17,7 @@ use crate::{
     abi::{eqe, Cqe, Eqe, CQE_SIZE, EQE_SIZE, OWNER_WRAPS},
     ring::Ring,
     rules,
+    session::{hwc_id, mana_id},
 };
 
 /// The device that a queue belongs to, which decides its doorbell page, protection domain and memory key.
@@ -26,6 +27,24 @@ pub enum Owner {
     Hwc,
     /// The Ethernet device.
     Mana,
+}
+
+impl Owner {
+    /// Memory key that its work queue entries must use.
+    pub fn mem_key(self) -> u32 {
+        match self {
+            Self::Hwc => hwc_id::GPA_MKEY,
+            Self::Mana => mana_id::GPA_MKEY,
+        }
+    }
+
+    /// Doorbell page of its queues.
+    pub fn doorbell_page(self) -> u32 {
+        match self {
+            Self::Hwc => hwc_id::DOORBELL,
+            Self::Mana => mana_id::DOORBELL,
+        }
+    }
 }
 
 /// Positions in a ring whose entries carry owner bits: indexes run freely, and begin one wrap in, because an

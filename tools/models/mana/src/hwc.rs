@@ -33,7 +33,7 @@ impl Session {
             sq.counters.packets.add(1);
             let offset = sq.offset(wqe.position);
             let message = self.take_message(bus, &wqe);
-            self.complete_message(bus, hwc_id::SQ, true, offset, wqe.len());
+            self.complete_message(bus, hwc_id::SQ, true, offset, wqe.data_len());
             if let Some(message) = message {
                 self.serve(bus, &message);
             }
@@ -132,7 +132,7 @@ impl Session {
         };
         let Some(wqe) = rq
             .consume()
-            .filter(|wqe| !wqe.is_broken && wqe.len() >= answer.len())
+            .filter(|wqe| !wqe.is_broken && wqe.data_len() >= answer.len())
         else {
             bus.report.violate(
                 &rules::HWC_NO_BUFFER,

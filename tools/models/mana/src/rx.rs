@@ -145,7 +145,7 @@ impl Session {
             None => (frame, &frame[..0]),
         };
         let len = start.len() + rest.len();
-        if wqe.is_broken || wqe.len() < len {
+        if wqe.is_broken || wqe.data_len() < len {
             self.counters.rx_truncated.add(1);
             self.flush_coalesced(bus);
             let header = cqe_header(cqe::RX_TRUNCATED).to_le_bytes();

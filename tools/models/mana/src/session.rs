@@ -248,7 +248,6 @@ impl Session {
                 Owner::Hwc,
                 Ring::one_page(page),
                 hwc_id::CQ,
-                hwc_id::GPA_MKEY,
                 0,
                 0,
                 &report,
@@ -340,11 +339,7 @@ impl Session {
             bus.report.violate(rule, place());
             return;
         };
-        let own_page = match owner {
-            Owner::Hwc => hwc_id::DOORBELL,
-            Owner::Mana => mana_id::DOORBELL,
-        };
-        if page != own_page {
+        if page != owner.doorbell_page() {
             bus.report.violate(&rules::DOORBELL_PAGE, place());
             return;
         }

@@ -239,7 +239,7 @@ impl Session {
         let completion = TxCompOob {
             header: cqe_header(kind).into(),
             tx_data_offset: 0.into(),
-            offsets: (wqe.position / WQE_BU << 5).into(),
+            offsets: ((wqe.position / WQE_BU) << 5).into(),
         };
         self.events
             .complete(bus, sender.cq, completion.as_bytes(), sender.id, true);
@@ -331,7 +331,7 @@ impl Session {
 /// Reads a packet's memory into one frame.
 fn gather(bus: &Bus, wqe: &Wqe, frame: &mut Vec<u8>) -> Result<(), Drop> {
     frame.clear();
-    frame.resize(wqe.len(), 0);
+    frame.resize(wqe.data_len(), 0);
     let mut rest = frame.as_mut_slice();
     for sge in &wqe.sges {
         let (piece, later) = rest.split_at_mut(sge.size.get() as usize);

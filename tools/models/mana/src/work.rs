@@ -31,7 +31,7 @@ pub struct Wqe {
 
 impl Wqe {
     /// Bytes of all elements together.
-    pub fn len(&self) -> usize {
+    pub fn data_len(&self) -> usize {
         self.sges.iter().map(|sge| sge.size.get() as usize).sum()
     }
 }
@@ -77,7 +77,6 @@ pub struct Wq {
     /// Counters.
     pub counters: WqCounters,
     ring: Ring,
-    mem_key: u32,
     /// Position that the last doorbell announced.
     announced: u32,
     /// Position up to which the device used entries.
@@ -85,13 +84,12 @@ pub struct Wq {
 }
 
 impl Wq {
-    /// A new, empty queue; all its memory must be given with `mem_key`.
+    /// A new, empty queue; its entries must name memory with the key of `owner`.
     pub fn new(
         kind: Kind,
         owner: Owner,
         ring: Ring,
         cq: u32,
-        mem_key: u32,
         port: usize,
         index: usize,
         report: &Report,
@@ -114,7 +112,6 @@ impl Wq {
             posted: VecDeque::new(),
             counters,
             ring,
-            mem_key,
             announced: 0,
             consumed: 0,
         }
@@ -225,7 +222,10 @@ impl Wq {
                 sges.as_mut_bytes(),
             )
             .ok()?;
-        if sges.iter().any(|sge| sge.mem_key.get() != self.mem_key) {
+        if sges
+            .iter()
+            .any(|sge| sge.mem_key.get() != self.owner.mem_key())
+        {
             break_rule(&rules::SGE_KEY);
         }
         if sges.iter().any(|sge| sge.size.get() == 0) {

@@ -10,7 +10,7 @@ use crate::{
     events::{Cq, Moderation, Owner},
     messages::{queue_type, status, CreateWqObjReq, CreateWqObjResp, DestroyWqObjReq, FenceRqReq},
     rules,
-    session::{mana_id, Session, WqObject},
+    session::{Session, WqObject},
     work::{Kind, Wq},
 };
 
@@ -117,16 +117,7 @@ impl Session {
         let wq = ids.next(|id| queues.live.contains_key(&id));
         queues.add(
             wq,
-            Wq::new(
-                kind,
-                Owner::Mana,
-                wq_ring,
-                cq,
-                mana_id::GPA_MKEY,
-                port,
-                index,
-                report,
-            ),
+            Wq::new(kind, Owner::Mana, wq_ring, cq, port, index, report),
         );
         self.events
             .add_cq(cq, Cq::new(Owner::Mana, cq_ring, eq, moderation));

@@ -244,6 +244,7 @@ impl Raw {
             entries: 64,
             head: 64,
         };
+        (self.hwc_sq_tail, self.hwc_rq_tail) = (0, 0);
         self.hwc_rq = rq;
         self.hwc_sq = sq;
         self.request = self.alloc(1);
@@ -636,9 +637,14 @@ impl Raw {
         self.ring_wq(doorbell_offset::RQ, self.rq.id, self.rq.tail);
     }
 
+    /// A frame comes in on port 0; the device does not work yet.
+    pub fn frame_in(&mut self, frame: &[u8]) {
+        self.model.frame(&mut self.bus, 0, frame);
+    }
+
     /// A frame comes in on port 0; returns the completion, if one came.
     pub fn receive(&mut self, frame: &[u8]) -> Option<Cqe> {
-        self.model.frame(&mut self.bus, 0, frame);
+        self.frame_in(frame);
         self.tick();
         self.received()
     }
@@ -651,7 +657,7 @@ impl Raw {
     }
 
     /// The next frame that port 0 put on its wire.
-    pub fn from_wire(&mut self) -> Option<Vec<u8>> {
+    pub fn sent_frame(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 16384];
         let len = self.bus.wires[2].receive(&mut buffer)?;
         Some(buffer[..len].to_vec())
