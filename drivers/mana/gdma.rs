@@ -15,7 +15,13 @@ use zerocopy_derive::{
     KnownLayout, //
 };
 
-use crate::bits::Field;
+use crate::{
+    bits::Field,
+    regs::{
+        CQE_DATA_WORDS,
+        GDMA_WQE_BU_SIZE, //
+    }, //
+};
 
 pub(crate) mod cq;
 pub(crate) mod eq;
@@ -28,15 +34,8 @@ const _: () = assert!(cfg!(target_endian = "little"));
 /// The device's page, the unit of the memory that it is given.
 pub(crate) const MANA_PAGE_SIZE: usize = 4096;
 
-/// Basic unit of work queues, bytes.
-pub(crate) const GDMA_WQE_BU_SIZE: u32 = 32;
 /// Largest entry of a send queue, bytes.
 pub(crate) const GDMA_MAX_SQE_SIZE: u32 = 512;
-
-/// Sizes of the inline part that belongs to the client.
-pub(crate) const INLINE_OOB_SMALL_SIZE: usize = 8;
-/// See [`INLINE_OOB_SMALL_SIZE`].
-pub(crate) const INLINE_OOB_LARGE_SIZE: usize = 24;
 
 /// Kinds of queues in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,9 +142,6 @@ pub(crate) enum Event {
     /// Any other type.
     Unknown(u32),
 }
-
-/// Words of a completion queue entry that belong to the client.
-pub(crate) const CQE_DATA_WORDS: usize = 15;
 
 /// Completion queue entry.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout)]

@@ -24,6 +24,17 @@ const DB_PAGE_SIZE: Field = Field::bits(15, 0);
 /// Bytes of the SMC window.
 pub(crate) const SMC_APERTURE_SIZE: usize = 32;
 
+/// Basic unit of work queues, bytes.
+pub(crate) const GDMA_WQE_BU_SIZE: u32 = 32;
+
+/// Sizes of the inline part of a work queue entry that belongs to the client.
+pub(crate) const INLINE_OOB_SMALL_SIZE: usize = 8;
+/// See [`INLINE_OOB_SMALL_SIZE`].
+pub(crate) const INLINE_OOB_LARGE_SIZE: usize = 24;
+
+/// Words of a completion queue entry that belong to the client.
+pub(crate) const CQE_DATA_WORDS: usize = 15;
+
 /// Offsets in a doorbell page.
 pub(crate) const DOORBELL_OFFSET_SQ: usize = 0x0;
 /// Receive queues.
@@ -49,10 +60,7 @@ const ARM: Field = Field::bit(31);
 /// The hardware specification wants `wqe_cnt` (bits 31:24) to be 0 for receive
 /// queues; send queues have no such field.
 pub(crate) const fn wq_doorbell(id: u32, head: u32) -> u64 {
-    word(
-        QUEUE_ID.of(id),
-        head.wrapping_mul(crate::gdma::GDMA_WQE_BU_SIZE),
-    )
+    word(QUEUE_ID.of(id), head.wrapping_mul(GDMA_WQE_BU_SIZE))
 }
 
 /// Doorbell of a completion queue: entries consumed, modulo 8 laps.

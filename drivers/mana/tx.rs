@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Send queues: the inline formats, and what `ring_common` drives.
+//! Send queues, as `ring_common` drives them.
 
 use kernel::{
     prelude::*,
@@ -34,82 +34,31 @@ use zerocopy_derive::{
 use crate::{
     bits::Field,
     gdma::{
-        cq::CompletionReader,
-        wq::WorkQueue,
-        wqe_units,
-        Cqe,
-        Sge,
-        WqeHeader,
-        GDMA_MAX_SQE_SIZE,
-        GDMA_WQE_BU_SIZE,
-        INLINE_OOB_LARGE_SIZE,
-        INLINE_OOB_SMALL_SIZE, //
+        cq::CompletionReader, wq::WorkQueue, wqe_units, Cqe, Sge, WqeHeader, GDMA_MAX_SQE_SIZE,
     },
-    regs,
+    regs::{self, GDMA_WQE_BU_SIZE, INLINE_OOB_LARGE_SIZE, INLINE_OOB_SMALL_SIZE},
     stats::PortCounters, //
 };
 
-/// What a checksum that is left to the device is for, if the device can do it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum L4 {
-    Tcp,
-    Udp,
-}
+mod oob;
 
-fn l4(meta: &TxMeta) -> Option<L4> {
-    const IPPROTO_TCP: u8 = 6;
-    const IPPROTO_UDP: u8 = 17;
+use oob::{
+    Checksum,
+    LongOob,
+    ShortOob, //
+};
 
+/// The checksum that is left to the device, if the device can do it.
+fn l4(meta: &TxMeta) -> Option<Checksum> {
     if !meta.csum_partial() || meta.encapsulated() {
-        return None;
+        None
+    } else if meta.is_tcp() {
+        Some(Checksum::Tcp)
+    } else if meta.is_udp() {
+        Some(Checksum::Udp)
+    } else {
+        None
     }
-    match meta.l4_proto {
-        IPPROTO_TCP => Some(L4::Tcp),
-        IPPROTO_UDP => Some(L4::Udp),
-        _ => None,
-    }
-}
-
-/// Inline part of a packet (`struct mana_tx_short_oob`).
-#[derive(Clone, Copy, Immutable, IntoBytes)]
-#[repr(C)]
-struct ShortOob {
-    words: [u32; 2],
-}
-const _: () = assert!(size_of::<ShortOob>() == INLINE_OOB_SMALL_SIZE);
-
-impl ShortOob {
-    const PKT_FMT: Field = Field::bits(1, 0);
-    const IS_OUTER_IPV4: Field = Field::bit(2);
-    const IS_OUTER_IPV6: Field = Field::bit(3);
-    const COMP_IPHDR_CSUM: Field = Field::bit(4);
-    const COMP_TCP_CSUM: Field = Field::bit(5);
-    const COMP_UDP_CSUM: Field = Field::bit(6);
-    const VCQ_NUM: Field = Field::bits(31, 8);
-
-    const TRANS_OFF: Field = Field::bits(9, 0);
-    const VSQ_FRAME: Field = Field::bits(23, 10);
-    const SHORT_VP_OFFSET: Field = Field::bits(31, 24);
-
-    const MANA_LONG_PKT_FMT: u32 = 1;
-}
-
-/// What follows the [`ShortOob`] of a packet in the long format (`struct
-/// mana_tx_long_oob`).
-#[derive(Clone, Copy, Immutable, IntoBytes)]
-#[repr(C)]
-struct LongOob {
-    words: [u32; 4],
-}
-const _: () = assert!(size_of::<ShortOob>() + size_of::<LongOob>() == INLINE_OOB_LARGE_SIZE);
-
-impl LongOob {
-    const INJECT_VLAN_PRI_TAG: Field = Field::bit(3);
-    const PCP: Field = Field::bits(18, 16);
-    const DEI: Field = Field::bit(19);
-    const VLAN_ID: Field = Field::bits(31, 20);
-
-    const LONG_VP_OFFSET: Field = Field::bits(27, 16);
 }
 
 /// First basic unit of an entry in the short format.
@@ -146,7 +95,7 @@ pub(crate) struct Send {
     queue: Arc<WorkQueue>,
     doorbell: Doorbell64,
     mem_key: u32,
-    /// Words that are the same in all packets.
+    /// What is the same in all packets.
     short: ShortOob,
     long: LongOob,
     /// Whether the vPort's offset needs the long format.
@@ -166,71 +115,27 @@ impl Send {
         vp_offset: u16,
         counters: Arc<PortCounters>,
     ) -> Result<Self> {
-        let vp_offset = u32::from(vp_offset);
-        if vp_offset > LongOob::LONG_VP_OFFSET.max() {
-            return Err(EPROTO);
-        }
-        let always_long = vp_offset > ShortOob::SHORT_VP_OFFSET.max();
-        let (short_offset, long_offset) = if always_long {
-            (0, vp_offset)
-        } else {
-            (vp_offset, 0)
-        };
-        // The device finds a queue by the middle 14 bits of its id.
-        const VSQ_FRAME_OF_ID: Field = Field::bits(23, 10);
-        let frame = VSQ_FRAME_OF_ID.get(queue.id());
+        let (short, long, always_long) =
+            oob::on_queue(queue.id(), queue.cq_id(), vp_offset).ok_or(EPROTO)?;
         Ok(Self {
             doorbell: queue.doorbell()?,
-            mem_key,
-            short: ShortOob {
-                words: [
-                    ShortOob::VCQ_NUM.of(queue.cq_id()),
-                    ShortOob::VSQ_FRAME.of(frame) | ShortOob::SHORT_VP_OFFSET.of(short_offset),
-                ],
-            },
-            long: LongOob {
-                words: [0, LongOob::LONG_VP_OFFSET.of(long_offset), 0, 0],
-            },
-            always_long,
             queue,
+            mem_key,
+            short,
+            long,
+            always_long,
             counters,
         })
     }
 
-    fn short_oob(&self, meta: &TxMeta, long: bool) -> ShortOob {
-        let [mut flags, mut place] = self.short.words;
-        if long {
-            flags |= ShortOob::PKT_FMT.of(ShortOob::MANA_LONG_PKT_FMT);
-        }
+    fn short_oob(&self, meta: &TxMeta) -> ShortOob {
         let tso = meta.gso_size != 0;
-        let tcp = tso || l4(meta) == Some(L4::Tcp);
-        let udp = !tso && l4(meta) == Some(L4::Udp);
-        if tcp || udp {
-            flags |= ShortOob::IS_OUTER_IPV4.flag(meta.l3 == L3::Ip4)
-                | ShortOob::IS_OUTER_IPV6.flag(meta.l3 == L3::Ip6)
-                | ShortOob::COMP_IPHDR_CSUM.flag(tso)
-                | ShortOob::COMP_TCP_CSUM.flag(tcp)
-                | ShortOob::COMP_UDP_CSUM.flag(udp);
-        }
-        if tcp {
-            place |= ShortOob::TRANS_OFF.of(meta.transport_offset);
-        }
-        ShortOob {
-            words: [flags, place],
-        }
-    }
-
-    fn long_oob(&self, meta: &TxMeta) -> LongOob {
-        let [mut vlan, place, ..] = self.long.words;
-        if let Some(tci) = meta.vlan {
-            let tci = u32::from(tci);
-            vlan |= LongOob::INJECT_VLAN_PRI_TAG.flag(true)
-                | LongOob::PCP.of(tci >> 13)
-                | LongOob::DEI.of(tci >> 12)
-                | LongOob::VLAN_ID.of(tci);
-        }
-        LongOob {
-            words: [vlan, place, 0, 0],
+        let checksum = if tso { Some(Checksum::Tcp) } else { l4(meta) };
+        match checksum {
+            None => self.short,
+            Some(kind) => self
+                .short
+                .offload(kind, tso, meta.l3 == L3::Ip6, meta.transport_offset),
         }
     }
 }
@@ -246,7 +151,7 @@ impl TxSend for Send {
     const PIECES_PER_UNIT: u32 = (UNIT / size_of::<Sge>()) as u32;
 
     fn prepare(&mut self, skb: &mut TxSkb, meta: &mut TxMeta) -> Result<u32, Reason> {
-        let reachable = meta.transport_offset <= ShortOob::TRANS_OFF.max();
+        let reachable = meta.transport_offset <= ShortOob::MAX_TRANSPORT_OFFSET;
         if meta.gso_size != 0 {
             // The stack cuts packets itself that the port has not offered to cut.
             let able = reachable
@@ -262,8 +167,8 @@ impl TxSend for Send {
             return Ok(meta.hdr_len);
         }
         let able = match l4(meta) {
-            Some(L4::Tcp) => reachable,
-            Some(L4::Udp) => true,
+            Some(Checksum::Tcp) => reachable,
+            Some(Checksum::Udp) => true,
             None => !meta.csum_partial(),
         };
         if !able {
@@ -286,7 +191,7 @@ impl TxSend for Send {
         if meta.gso_size != 0 {
             header = header.segment(meta.hdr_len, meta.gso_size);
         }
-        let short = self.short_oob(meta, long);
+        let short = self.short_oob(meta);
         let mem_key = self.mem_key;
         let mut sges = pieces.map(|piece| Sge::new(piece.addr, mem_key, piece.len));
         let mut sge = || sges.next().unwrap_or_else(Sge::new_zeroed);
@@ -294,25 +199,19 @@ impl TxSend for Send {
         let ring = self.queue.work();
         if long {
             self.counters.tx_long_pkt_fmt.add(1);
-            let long = self.long_oob(meta);
-            ring.write(
-                head.slot(),
-                &LongStart {
-                    header,
-                    short,
-                    long,
-                },
-            );
+            let start = LongStart {
+                header,
+                short: short.followed_by_long(),
+                long: self.long.vlan(meta.vlan),
+            };
+            ring.write(head.slot(), &start);
         } else {
-            let first = sge();
-            ring.write(
-                head.slot(),
-                &ShortStart {
-                    header,
-                    oob: short,
-                    first,
-                },
-            );
+            let start = ShortStart {
+                header,
+                oob: short,
+                first: sge(),
+            };
+            ring.write(head.slot(), &start);
         }
         let units = wqe_units(oob, count);
         let mask = ring.size().get().wrapping_sub(1);

@@ -15,8 +15,7 @@ use super::{
         CompletionRing, //
     },
     region::DmaRegion,
-    QueueType,
-    GDMA_WQE_BU_SIZE, //
+    QueueType, //
 };
 use crate::{
     adapter::Adapter,
@@ -25,7 +24,10 @@ use crate::{
         DestroyWqObj,
         INVALID_MANA_HANDLE, //
     },
-    regs, //
+    regs::{
+        self,
+        GDMA_WQE_BU_SIZE, //
+    }, //
 };
 
 // CAST: 32.

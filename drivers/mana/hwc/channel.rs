@@ -55,15 +55,9 @@ use crate::{
         Cqe,
         Sge,
         WqeHeader,
-        GDMA_WQE_BU_SIZE,
-        INLINE_OOB_LARGE_SIZE,
-        INLINE_OOB_SMALL_SIZE,
         MANA_PAGE_SIZE, //
     },
-    regs::{
-        self,
-        Layout, //
-    },
+    regs::{self, Layout, GDMA_WQE_BU_SIZE, INLINE_OOB_LARGE_SIZE, INLINE_OOB_SMALL_SIZE},
     shm::{
         self,
         Established, //

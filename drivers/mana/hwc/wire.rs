@@ -159,7 +159,7 @@ impl ResponseHeader {
 pub(crate) struct TxOob {
     words: [u32; 6],
 }
-const _: () = assert!(size_of::<TxOob>() == crate::gdma::INLINE_OOB_LARGE_SIZE);
+const _: () = assert!(size_of::<TxOob>() == crate::regs::INLINE_OOB_LARGE_SIZE);
 
 impl TxOob {
     const QUEUE_ID: Field = crate::regs::QUEUE_ID;
