@@ -9,6 +9,23 @@
 //! * [`hwc`], [`commands`], [`messages`]: commands of the driver;
 //! * [`ring`], [`events`], [`work`], [`abi`]: queues and their entries;
 //! * [`tx`], [`rx`], [`rss`], [`stats`]: packets.
+//!
+//! # Counters
+//! * `doorbell_sq`, `doorbell_rq`, `doorbell_cq`, `doorbell_eq`, `doorbell_dim`: doorbells of the Ethernet
+//!   device; `doorbell_hwc`: those of the HWC; `doorbell_sq_empty`, `doorbell_rq_empty`: those that announced
+//!   nothing; `doorbell_after_destroy`: those that came when no HWC was there any more;
+//! * `sq_wqes`, `rq_wqes`: entries announced; `sq_wqes_per_doorbell_max`, `rq_wqes_per_doorbell_max`: the most
+//!   that one doorbell announced;
+//! * `cqes`, `eqes`, `cq_arms`, `moderated_events`, `dropped_completions`;
+//! * `tx_packets`, `tx_bytes`, `rx_packets`, `rx_bytes`: frames on the wires; `port0_txq0_packets` and so on:
+//!   packets of one queue, LSO packets counted once;
+//! * `tx_lso_packets`, `tx_lso_segments`, `tx_csum_packets`, `tx_vlan_packets`, `tx_errors`;
+//! * `rx_no_wqe`, `rx_truncated`, `rx_filtered`, `rx_too_long`, `rx_disabled`: frames that were lost;
+//!   `rx_coalesced_cqes`;
+//! * `command.NAME`: commands; `hwc_tx_messages`, `hwc_rx_messages`, `hwc_established`;
+//! * gauge `driver_cap_flags1`: capabilities that the driver told.
+//!
+//! The knobs are documented at [`limits::Limits`].
 
 pub mod abi;
 pub mod commands;

@@ -72,6 +72,12 @@ impl Regions {
         self.taken.contains(&handle)
     }
 
+    /// Forgets all regions. Handles that were given out stay invalid.
+    pub fn clear(&mut self) {
+        self.free.clear();
+        self.taken.clear();
+    }
+
     /// Number of regions that no queue owns.
     pub fn unused(&self) -> usize {
         self.free.len()

@@ -160,7 +160,7 @@ impl Session {
                 if !now.is_empty() && bus.dma.write(at, now).is_err() {
                     return;
                 }
-                at += now.len() as u64;
+                at = at.wrapping_add(now.len() as u64);
                 room -= now.len();
                 *piece = later;
             }

@@ -25,6 +25,8 @@ const MANA_LONG_PKT_FMT: u32 = 1;
 const SHORT_VPORT_OFFSET_MAX: u32 = 255;
 const ETHERNET_HEADER: usize = 14;
 const VLAN_TAG: usize = 4;
+/// Longest packet to be cut into segments: a BIG TCP packet with its headers.
+const MAX_LSO_PACKET: usize = 8 * 65536 + 256;
 
 /// The queue of a packet, as its OOB must name it.
 struct Sender {
@@ -271,6 +273,13 @@ impl Session {
         if !is_lso && (wqe.header.client_data_unit() != 0 || wqe.header.last_vbytes() != 0) {
             violate(&rules::WQE_RESERVED);
             return Err(INVALID_OOB);
+        }
+        if wqe.data_len() > MAX_LSO_PACKET {
+            report.violate(
+                &nic::FRAME_LENGTH,
+                format_args!("SQ {}: {} bytes", sender.id, wqe.data_len()),
+            );
+            return Err(TOO_LONG);
         }
         gather(bus, wqe, frame)?;
         let headers = Headers::parse(frame);

@@ -128,7 +128,7 @@ impl Session {
         for id in eqs {
             self.events.remove_eq(id);
         }
-        self.regions = Default::default();
+        self.regions.clear();
         self.vports.fill_with(Default::default);
         self.is_registered = false;
         Reply::done()

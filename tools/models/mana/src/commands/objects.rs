@@ -17,6 +17,9 @@ use crate::{
 /// Size of CREATE_WQ_OBJ version 1, without header, bytes.
 const CREATE_WQ_OBJ_V1: usize = 48;
 
+/// Parent of a CQ that never posts an event.
+const GDMA_CQ_NO_EQ: u32 = 0xffff;
+
 fn kind(wq_type: u32) -> Option<Kind> {
     match wq_type {
         queue_type::SQ => Some(Kind::Sq),
@@ -49,12 +52,12 @@ impl Session {
             return Err(request.bad_value(report, "reserved fields are set"));
         }
         let eq = body.cq_parent_qid.get();
-        if self
+        let is_own = self
             .events
             .eqs
             .get(&eq)
-            .is_none_or(|eq| eq.owner != Owner::Mana)
-        {
+            .is_some_and(|eq| eq.owner == Owner::Mana);
+        if !is_own && eq != GDMA_CQ_NO_EQ {
             return Err(refuse(
                 report,
                 &rules::QUEUE_HANDLE,
