@@ -5,6 +5,7 @@ machine's network stack and servers of its own behind it, at native speed."""
 import fcntl
 import os
 import pathlib
+import re
 import select
 import socket
 import struct
@@ -17,6 +18,8 @@ from .common import SELFTESTS, Failure, expect
 ETH_P_ALL = 3
 VLAN = 0x8100
 FRAME_SPACE = 1 << 16
+# More than a whole capture: this machine may be too busy to read it as it comes.
+CAPTURE_KIB = "65536"
 
 # linux/if_tun.h, linux/if_packet.h
 TUNSETIFF = 0x400454CA
@@ -134,7 +137,8 @@ class Capture:
         self._process = subprocess.Popen(
             [
                 *("tcpdump", "--interface", peer.device, "--direction", "in", "--snapshot-length", "0"),
-                *("--immediate-mode", "-w", str(file), "-c", str(count), "-Z", "root", expression),
+                *("--immediate-mode", "--buffer-size", CAPTURE_KIB, "-Z", "root"),
+                *("-w", str(file), "-c", str(count), expression),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -150,7 +154,9 @@ class Capture:
         # What is on its way through the socket gets a moment.
         time.sleep(0.3)
         self._process.terminate()
-        self._process.communicate(timeout=10)
+        _, said = self._process.communicate(timeout=10)
+        lost = re.search(r"(\d+) packets? dropped by kernel", said)
+        expect(lost and lost[1] == "0", f"the capture is incomplete: {said.strip()}")
         return list(read_pcap(self.file))
 
 
