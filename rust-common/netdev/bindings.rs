@@ -19,6 +19,7 @@
     non_upper_case_globals,
     unreachable_pub,
     unsafe_op_in_unsafe_fn,
+    unused_imports,
     clippy::as_underscore,
     clippy::cast_lossless,
     clippy::ptr_as_ptr,

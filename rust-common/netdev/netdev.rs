@@ -2,7 +2,7 @@
 
 //! Safe abstractions over the kernel's networking core for Ethernet drivers.
 
-pub mod bindings;
+pub(crate) mod bindings;
 pub mod completion;
 pub mod cpu;
 pub mod device;
