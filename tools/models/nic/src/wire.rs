@@ -240,8 +240,10 @@ impl Wire {
     /// dropped and counted: the event loop does not wait for a peer.
     pub fn send(&mut self, frame: &[u8]) {
         if !(HEADER..=self.max_frame).contains(&frame.len()) {
-            let place = format_args!("port {}, {} bytes", self.port, frame.len());
-            self.report.violate(&crate::FRAME_LENGTH, place);
+            self.report.violate(
+                &crate::FRAME_LENGTH,
+                format_args!("port {}, {} bytes", self.port, frame.len()),
+            );
             return;
         }
         if !self.up {
