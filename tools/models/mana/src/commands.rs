@@ -107,8 +107,11 @@ impl Request<'_> {
     fn body_of<T: FromBytes>(&self, report: &Report, least: usize) -> Result<T, Refused> {
         let body = &self.message[REQ_HDR..];
         if body.len() < least {
-            let place = format_args!("command {:#x}: {} bytes", self.code(), self.message.len());
-            return Err(refuse(report, &rules::COMMAND_SIZE, place));
+            return Err(refuse(
+                report,
+                &rules::COMMAND_SIZE,
+                format_args!("command {:#x}: {} bytes", self.code(), self.message.len()),
+            ));
         }
         let mut bytes = body.to_vec();
         bytes.resize(body.len().max(size_of::<T>()), 0);

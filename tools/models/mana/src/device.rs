@@ -109,8 +109,10 @@ impl Mana {
     fn write_doorbell(&mut self, bus: &mut Bus, page: u32, offset: u64, len: usize, value: u64) {
         let doorbell = Doorbell::decode(offset, value).filter(|_| len == 8);
         let Some(doorbell) = doorbell else {
-            let place = format_args!("{len} bytes, {value:#x} at {offset:#x} of page {page}");
-            bus.report.violate(&rules::DOORBELL_ACCESS, place);
+            bus.report.violate(
+                &rules::DOORBELL_ACCESS,
+                format_args!("{len} bytes, {value:#x} at {offset:#x} of page {page}"),
+            );
             return;
         };
         let Some(session) = &mut self.session else {

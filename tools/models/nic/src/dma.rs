@@ -148,6 +148,11 @@ impl GuestDma {
 
     /// Follows the bus master enable bit of the PCI command register.
     pub fn set_bus_master(&mut self, on: bool) {
+        if on && !self.bus_master {
+            // What was mapped before the driver took the device (all of RAM, until an IOMMU is turned on) was
+            // not unmapped by the driver.
+            self.ended.clear();
+        }
         self.bus_master = on;
     }
 
@@ -206,10 +211,10 @@ impl GuestDma {
         Ok(memory)
     }
 
-    /// Ends all mappings inside a range.
+    /// Ends all mappings inside a range, of which there may be none: QEMU unmaps whole windows of an IOMMU.
     ///
     /// # Errors
-    /// EINVAL if the range cuts a mapping, ENOENT if nothing is mapped there.
+    /// EINVAL if the range cuts a mapping.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<(), Errno> {
         let end = address.checked_add(size).ok_or(Errno::INVAL)?;
         if self
@@ -228,19 +233,13 @@ impl GuestDma {
         {
             return Err(Errno::INVAL);
         }
-        let mut found = false;
         while let Some((&at, _)) = self.maps.range(address..end).next() {
             if let Some(mapping) = self.maps.remove(&at) {
                 self.end_mapping(at, mapping.size);
-                found = true;
             }
         }
         self.counters.live.set(self.maps.len() as u64);
-        if found {
-            Ok(())
-        } else {
-            Err(Errno::NOENT)
-        }
+        Ok(())
     }
 
     /// Ends all mappings.

@@ -113,8 +113,10 @@ impl Session {
             .map(|(id, _)| *id)
             .collect();
         if !eqs.is_empty() || !self.objects.is_empty() {
-            let place = format_args!("EQs {eqs:x?}, objects {:x?}", self.objects.values());
-            bus.report.violate(&rules::QUEUE_LEAK, place);
+            bus.report.violate(
+                &rules::QUEUE_LEAK,
+                format_args!("EQs {eqs:x?}, objects {:x?}", self.objects.values()),
+            );
         }
         if self.regions.unused() > 0 {
             bus.report.violate(

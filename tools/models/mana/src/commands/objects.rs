@@ -148,8 +148,11 @@ impl Session {
             .get(&handle)
             .filter(|object| kind(body.wq_type.get()) == Some(object.kind));
         let Some(&WqObject { kind, wq, cq, port }) = object else {
-            let place = format_args!("DESTROY_WQ_OBJ {handle:#x} of type {}", body.wq_type);
-            return Err(refuse(report, &rules::QUEUE_HANDLE, place));
+            return Err(refuse(
+                report,
+                &rules::QUEUE_HANDLE,
+                format_args!("DESTROY_WQ_OBJ {handle:#x} of type {}", body.wq_type),
+            ));
         };
         match kind {
             Kind::Sq => {

@@ -24,8 +24,11 @@ fn page_list(
 ) -> Result<Vec<u64>, Refused> {
     let list = &request.message[REQ_HDR + body_size..];
     if list.len() != count as usize * 8 {
-        let place = format_args!("{count} pages in {} bytes", list.len());
-        return Err(refuse(report, &rules::REGION_LAYOUT, place));
+        return Err(refuse(
+            report,
+            &rules::REGION_LAYOUT,
+            format_args!("{count} pages in {} bytes", list.len()),
+        ));
     }
     let pages: Vec<u64> = list
         .chunks_exact(8)
@@ -156,12 +159,15 @@ impl Session {
         if region.length != u64::from(size)
             || region.pages.len() as u64 * MANA_PAGE_SIZE != u64::from(size)
         {
-            let place = format_args!(
-                "{size} bytes of a region of {} with {} pages",
-                region.length,
-                region.pages.len()
-            );
-            return Err(refuse(report, &rules::REGION_SIZE, place));
+            return Err(refuse(
+                report,
+                &rules::REGION_SIZE,
+                format_args!(
+                    "{size} bytes of a region of {} with {} pages",
+                    region.length,
+                    region.pages.len()
+                ),
+            ));
         }
         Ok(())
     }

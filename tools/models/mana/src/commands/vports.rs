@@ -125,11 +125,14 @@ impl Session {
         let body: ConfigVportReq = request.body(&bus.report)?;
         let port = self.vport(&bus.report, body.vport.get())?;
         if body.pdid.get() != mana_id::PDID || body.doorbell_pageid.get() != mana_id::DOORBELL {
-            let place = format_args!(
-                "port {port}: PD {} doorbell page {}",
-                body.pdid, body.doorbell_pageid
-            );
-            return Err(refuse(&bus.report, &rules::QUEUE_OWNER, place));
+            return Err(refuse(
+                &bus.report,
+                &rules::QUEUE_OWNER,
+                format_args!(
+                    "port {port}: PD {} doorbell page {}",
+                    body.pdid, body.doorbell_pageid
+                ),
+            ));
         }
         self.vports[port].is_configured = true;
         Ok(Reply::new(&ConfigVportResp {
@@ -200,11 +203,14 @@ impl Session {
                 entries == self.limits.indirection_entries as usize
                     && start >= REQ_HDR + size_of::<ConfigRxReq>()
             }) else {
-                let place = format_args!(
-                    "{entries} entries at {start} of {} bytes",
-                    request.message.len()
-                );
-                return Err(refuse(report, &rules::STEER_TABLE, place));
+                return Err(refuse(
+                    report,
+                    &rules::STEER_TABLE,
+                    format_args!(
+                        "{entries} entries at {start} of {} bytes",
+                        request.message.len()
+                    ),
+                ));
             };
             steering.table.clear();
             for entry in table.chunks_exact(8) {
