@@ -14,7 +14,7 @@ import traceback
 from . import build, wire
 from .checks import SKIPS, reviewed
 from .common import DRIVERS, Driver, Failure, Settings, Skip
-from .guest import Boot
+from .guest import Boot, fastest
 from .rig import Rig
 
 TIMEOUT = 180
@@ -165,7 +165,8 @@ class Runner:
                 if rig is None:
                     serial += 1
                     folder = self.results / f"{driver.name}.{boot.name}.{serial}"
-                    rig = Rig(self.settings, driver, boot, folder, self.payload())
+                    payload = self.payload()
+                    rig = Rig(self.settings, driver, boot, folder, payload)
                 test.function(rig)
                 rig.check()
 
@@ -187,6 +188,7 @@ class Runner:
             log = self.results / "payload.txt"
             modules = (self.settings.modules / "ring_common.ko").exists()
             self._payload = build.build_payload(self.settings, log, modules)
+            self.settings = fastest(self.settings, self.results / "kvm", self._payload)
         return self._payload
 
     def _run_one(self, test, folder, body):

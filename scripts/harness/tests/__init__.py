@@ -8,5 +8,6 @@ from . import (  # noqa: F401
     offload,
     doorbells,
     modules,
+    faults,
     lifecycle,
 )
