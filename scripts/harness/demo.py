@@ -93,7 +93,7 @@ def demonstrate(settings, results):
     with Phase("kernel modules"):
         build.build_modules(settings, results / "modules.txt")
     with Phase("guest's disk with our modules"):
-        payload = build.build_payload(settings, results / "payload.txt", with_modules=True)
+        payload = build.build_payload(settings, results / "payload.txt")
     settings = fastest(settings, results / "kvm", payload)
     servers = wire.Servers()
     columns = {}

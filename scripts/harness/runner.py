@@ -185,9 +185,10 @@ class Runner:
 
     def payload(self):
         if self._payload is None:
-            log = self.results / "payload.txt"
-            modules = (self.settings.modules / "ring_common.ko").exists()
-            self._payload = build.build_payload(self.settings, log, modules)
+            # With --only, the tests that build may not have run.
+            for step in (build.build_models, build.build_modules, build.build_foreign_modules):
+                step(self.settings, self.results / f"{step.__name__}.txt")
+            self._payload = build.build_payload(self.settings, self.results / "payload.txt")
             self.settings = fastest(self.settings, self.results / "kvm", self._payload)
         return self._payload
 
