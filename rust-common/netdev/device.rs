@@ -38,8 +38,10 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
+    mem::offset_of,
     ops::Deref,
-    ptr::NonNull, //
+    ptr::NonNull,
+    sync::atomic::AtomicUsize, //
 };
 use kernel::{
     cpumask::Cpumask,
@@ -48,13 +50,23 @@ use kernel::{
     types::Opaque, //
 };
 
+/// Sizes of what the driver writes into memory of the core. They never change
+/// once the device is registered, which orders them before all reads.
+pub(crate) struct Sizes {
+    /// Number of statistics.
+    pub(crate) statistics: AtomicUsize,
+    /// Entries of the RX indirection table.
+    pub(crate) rxfh_indir: AtomicUsize,
+    /// Bytes of the RX hash key.
+    pub(crate) rxfh_key: AtomicUsize,
+}
+
 /// What lies in the memory that the core allocates behind `net_device`.
 #[pin_data]
 struct Private<T> {
     #[pin]
     reset: Reset,
-    /// Number of `ethtool -S` values; fixed when the device is registered.
-    statistics: usize,
+    sizes: Sizes,
     #[pin]
     data: T,
 }
@@ -97,14 +109,13 @@ impl<T> Device<T> {
         NonNull::from(&self.0).cast()
     }
 
-    /// Number of `ethtool -S` values.
-    pub(crate) fn statistics_len(&self) -> usize {
-        self.private().statistics
+    pub(crate) fn sizes(&self) -> &Sizes {
+        &self.private().sizes
     }
 
     /// Returns where the private data of `dev` lies.
     fn private_of(dev: *mut bindings::net_device) -> *mut Private<T> {
-        const OFFSET: usize = core::mem::offset_of!(bindings::net_device, priv_);
+        const OFFSET: usize = offset_of!(bindings::net_device, priv_);
         dev.wrapping_byte_add(OFFSET).cast()
     }
 

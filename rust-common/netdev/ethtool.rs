@@ -113,14 +113,16 @@ pub trait Operations: Sized + 'static {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
-    /// Number of entries in the RX indirection table.
+    /// Number of entries in the RX indirection table; 0 for none. Asked for
+    /// once, before registration.
     fn rxfh_indir_size(_dev: &Device<Self>) -> u32 {
-        build_error!(VTABLE_DEFAULT_ERROR)
+        0
     }
 
-    /// Number of bytes in the RX hash key.
+    /// Number of bytes in the RX hash key; 0 for none. Asked for once, before
+    /// registration.
     fn rxfh_key_size(_dev: &Device<Self>) -> u32 {
-        build_error!(VTABLE_DEFAULT_ERROR)
+        0
     }
 
     /// Writes the RX indirection table and hash key where asked for (`-x`), and

@@ -110,6 +110,16 @@ impl OpsLock<'_> {
         unsafe { (*self.device_ptr()).real_num_rx_queues }
     }
 
+    /// Did a user set the RX indirection table? Then it is to be kept as long as
+    /// its queues exist (the core refuses to take away those), else it follows
+    /// the number of queues.
+    pub fn is_rxfh_configured(&self) -> bool {
+        // SAFETY:
+        // - The device is valid by the type invariant.
+        // - What is read changes under the instance lock only, which is held.
+        unsafe { bindings::netif_is_rxfh_configured(self.device_ptr()) }
+    }
+
     /// Lets the stack use all TX queues, before the device has sent anything.
     pub fn start_all_queues(&self) {
         // SAFETY: The device is valid by the type invariant; its number of

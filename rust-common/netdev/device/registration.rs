@@ -10,7 +10,8 @@ use super::{
     reset::Reset,
     Device,
     Operations,
-    Private, //
+    Private,
+    Sizes, //
 };
 use crate::{
     bindings,
@@ -20,8 +21,13 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
+    mem::offset_of,
     ops::Deref,
-    ptr::NonNull, //
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicUsize,
+        Ordering, //
+    },
 };
 use kernel::{
     device,
@@ -110,6 +116,16 @@ impl<T: Operations> Drop for Owned<T> {
     }
 }
 
+/// Writes a field of a device that is not registered.
+macro_rules! set {
+    ($self:ident, $field:ident = $value:expr) => {{
+        let value = $value;
+        // SAFETY: The device is valid. It is not registered, so nobody but its
+        // owner, borrowed mutably, writes this field, and nobody reads it.
+        unsafe { (*$self.0.as_ptr()).$field = value }
+    }};
+}
+
 /// A device that is set up and not known to the system yet.
 ///
 /// The setters may be called in any order. Dropping it drops the data and frees
@@ -137,7 +153,7 @@ impl<T: Operations> Unregistered<T> {
         const ALIGN: usize = 64;
         const {
             assert!(align_of::<Private<T>>() <= ALIGN);
-            assert!(size_of::<bindings::net_device>() % ALIGN == 0);
+            assert!(offset_of!(bindings::net_device, priv_) % ALIGN == 0);
             assert!(size_of::<Private<T>>() < 1 << 20);
         };
         let size = size_of::<Private<T>>().next_multiple_of(ALIGN);
@@ -159,7 +175,11 @@ impl<T: Operations> Unregistered<T> {
             // - `schedule` is reachable through `Device<T>` only.
             // - `Owned::drop` calls `disable` first.
             reset <- unsafe { Reset::new::<T>(dev.0) },
-            statistics: 0,
+            sizes: Sizes {
+                statistics: AtomicUsize::new(0),
+                rxfh_indir: AtomicUsize::new(0),
+                rxfh_key: AtomicUsize::new(0),
+            },
             data <- init(DeviceId(dev.0)),
         }? Error);
         // SAFETY:
@@ -188,13 +208,6 @@ impl<T: Operations> Unregistered<T> {
         }))
     }
 
-    /// Borrows the fields of the device.
-    fn raw(&mut self) -> &mut bindings::net_device {
-        // SAFETY: The device is valid and not registered, so nobody but its
-        // owner, borrowed mutably here, accesses it.
-        unsafe { &mut *self.0.as_ptr() }
-    }
-
     /// Sets the permanent address. Without one the device has all zeros, and
     /// does not open.
     pub fn set_mac_address(&mut self, address: MacAddress) {
@@ -212,30 +225,29 @@ impl<T: Operations> Unregistered<T> {
 
     /// Sets the MTU, and the bounds between which users may set it, in bytes.
     pub fn set_mtu(&mut self, mtu: u32, bounds: core::ops::RangeInclusive<u32>) {
-        let dev = self.raw();
-        dev.mtu = mtu;
-        dev.min_mtu = *bounds.start();
-        dev.max_mtu = *bounds.end();
+        set!(self, mtu = mtu);
+        set!(self, min_mtu = *bounds.start());
+        set!(self, max_mtu = *bounds.end());
     }
 
     /// Sets the features that are on.
     pub fn set_features(&mut self, features: Features) {
-        self.raw().features = features.into_raw();
+        set!(self, features = features.into_raw());
     }
 
     /// Sets the features that users may switch.
     pub fn set_hw_features(&mut self, features: Features) {
-        self.raw().hw_features = features.into_raw();
+        set!(self, hw_features = features.into_raw());
     }
 
     /// Sets the features that VLAN devices on this one may use.
     pub fn set_vlan_features(&mut self, features: Features) {
-        self.raw().vlan_features = features.into_raw();
+        set!(self, vlan_features = features.into_raw());
     }
 
     /// Sets the features that the device can do for encapsulated packets.
     pub fn set_hw_enc_features(&mut self, features: Features) {
-        self.raw().hw_enc_features = features.into_raw();
+        set!(self, hw_enc_features = features.into_raw());
     }
 
     /// Sets the limits of one packet to segment: its size in bytes, and the
@@ -255,12 +267,15 @@ impl<T: Operations> Unregistered<T> {
             // A watchdog of 49 days and one of more are the same.
             timeout.as_millis().try_into().unwrap_or(u32::MAX),
         );
-        self.raw().watchdog_timeo = jiffies.try_into().unwrap_or(c_int::MAX);
+        set!(
+            self,
+            watchdog_timeo = jiffies.try_into().unwrap_or(c_int::MAX)
+        );
     }
 
     /// Sets the number of the port among those of one function (`dev_port`).
     pub fn set_port(&mut self, port: u16) {
-        self.raw().dev_port = port;
+        set!(self, dev_port = port);
     }
 
     /// Sets the numbers of TX and RX queues that the stack uses.
@@ -282,9 +297,13 @@ impl<T: Operations> Unregistered<T> {
     pub fn register(self) -> Result<Registered<T>> {
         let dev = self.0;
         // CAST: usize has at least 32 bits.
-        let statistics = T::statistics_count(&dev) as usize;
-        // SAFETY: Nobody but this function accesses the private data yet.
-        unsafe { (*dev.private_ptr()).statistics = statistics };
+        for (size, value) in [
+            (&dev.sizes().statistics, T::statistics_count(&dev)),
+            (&dev.sizes().rxfh_indir, T::rxfh_indir_size(&dev)),
+            (&dev.sizes().rxfh_key, T::rxfh_key_size(&dev)),
+        ] {
+            size.store(value as usize, Ordering::Relaxed);
+        }
         // SAFETY: The device is initialised and not registered. If this fails
         // it is, again, not registered, and no callback runs any more.
         to_result(unsafe { bindings::register_netdev(dev.as_ptr()) })?;

@@ -3,7 +3,6 @@
 //! The C side of [`Operations`].
 
 use super::{
-    strings::STRING_SIZE,
     Channels,
     Coalesce,
     ExtAck,
@@ -17,7 +16,10 @@ use super::{
 };
 use crate::{
     bindings,
-    device::Device,
+    device::{
+        Device,
+        Sizes, //
+    },
     lock::{
         OpsLock,
         RtnlLock, //
@@ -25,7 +27,11 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
-    slice, //
+    slice,
+    sync::atomic::{
+        AtomicUsize,
+        Ordering, //
+    },
 };
 use kernel::{
     bindings::net_device,
@@ -143,7 +149,8 @@ impl<T: Operations> Callbacks<T> {
         match set as u32 {
             bindings::ethtool_stringset_ETH_SS_STATS => {
                 // SAFETY: By the contract of `Callbacks`.
-                unsafe { Device::<T>::from_raw(dev.cast()) }.statistics_len() as c_int
+                let sizes = unsafe { Device::<T>::from_raw(dev.cast()) }.sizes();
+                sizes.statistics.load(Ordering::Relaxed) as c_int
             }
             _ => EOPNOTSUPP.to_errno(),
         }
@@ -161,11 +168,11 @@ impl<T: Operations> Callbacks<T> {
         // SAFETY: By the contract of `Callbacks`.
         let device = unsafe { Device::<T>::from_raw(dev.cast()) };
         // SAFETY: The core lends room for as many strings as `sset_count` says,
-        // which never changes.
-        let names = unsafe {
-            slice::from_raw_parts_mut(data.cast::<[u8; STRING_SIZE]>(), device.statistics_len())
-        };
-        T::statistics_names(device, &mut StringsWriter::new(names));
+        // which never changes, or none if that is 0.
+        let names = unsafe { Self::slice_mut(data.cast(), &device.sizes().statistics) };
+        if let Some(names) = names {
+            T::statistics_names(device, &mut StringsWriter::new(names));
+        }
     }
 
     /// C: `get_ethtool_stats`.
@@ -180,9 +187,10 @@ impl<T: Operations> Callbacks<T> {
     ) {
         let write = |dev: &Device<T>, lock: &OpsLock<'_>| {
             // SAFETY: The core lends room for as many values as `sset_count`
-            // says, which never changes, zeroed.
-            let values = unsafe { slice::from_raw_parts_mut(data, dev.statistics_len()) };
-            T::statistics(dev, values, lock);
+            // says, which never changes, zeroed, or none if that is 0.
+            if let Some(values) = unsafe { Self::slice_mut(data, &dev.sizes().statistics) } {
+                T::statistics(dev, values, lock);
+            }
         };
         // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, write) };
@@ -272,7 +280,9 @@ impl<T: Operations> Callbacks<T> {
     /// That of all [`Callbacks`].
     unsafe extern "C" fn rxfh_indir_size(dev: *mut net_device) -> u32 {
         // SAFETY: By the contract of `Callbacks`.
-        T::rxfh_indir_size(unsafe { Device::from_raw(dev.cast()) })
+        let sizes = unsafe { Device::<T>::from_raw(dev.cast()) }.sizes();
+        // CAST: The driver gave a `u32`.
+        sizes.rxfh_indir.load(Ordering::Relaxed) as u32
     }
 
     /// C: `get_rxfh_key_size`.
@@ -282,7 +292,53 @@ impl<T: Operations> Callbacks<T> {
     /// That of all [`Callbacks`].
     unsafe extern "C" fn rxfh_key_size(dev: *mut net_device) -> u32 {
         // SAFETY: By the contract of `Callbacks`.
-        T::rxfh_key_size(unsafe { Device::from_raw(dev.cast()) })
+        let sizes = unsafe { Device::<T>::from_raw(dev.cast()) }.sizes();
+        // CAST: The driver gave a `u32`.
+        sizes.rxfh_key.load(Ordering::Relaxed) as u32
+    }
+
+    /// Borrows the table and the key of `param`, where there are.
+    ///
+    /// The core does not state the sizes always (`ethtool_check_max_channel()`
+    /// does not), but asks the device for them always.
+    ///
+    /// # Safety
+    ///
+    /// `param` is what the core calls `get_rxfh` or `set_rxfh` of `dev` with.
+    unsafe fn table_and_key<'a>(
+        dev: &Device<T>,
+        param: &'a bindings::ethtool_rxfh_param,
+    ) -> (Option<&'a mut [u32]>, Option<&'a mut [u8]>) {
+        let Sizes {
+            rxfh_indir,
+            rxfh_key,
+            ..
+        } = dev.sizes();
+        // SAFETY:
+        // - The core lends a table and a key of the sizes that it asked for, or
+        //   null for what nobody wants. They do not overlap.
+        // - Nobody else uses them during the call, for which `param` is borrowed.
+        unsafe {
+            (
+                Self::slice_mut(param.indir, rxfh_indir),
+                Self::slice_mut(param.key, rxfh_key),
+            )
+        }
+    }
+
+    /// Makes a slice; `None` of a null pointer, or without elements.
+    ///
+    /// # Safety
+    ///
+    /// `data` is null, or valid for reads and writes of `len` elements, and used
+    /// by nobody else, while the slice lives.
+    unsafe fn slice_mut<'a, E>(data: *mut E, len: &AtomicUsize) -> Option<&'a mut [E]> {
+        let len = len.load(Ordering::Relaxed);
+        if data.is_null() || len == 0 {
+            return None;
+        }
+        // SAFETY: The caller promises that `data` is valid.
+        Some(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 
     /// C: `get_rxfh`.
@@ -296,14 +352,13 @@ impl<T: Operations> Callbacks<T> {
     ) -> c_int {
         // SAFETY: The core lends the structure during the call.
         let param = unsafe { &mut *param };
-        // SAFETY: The core lends a table and a key of the sizes that it states,
-        // or null for what nobody asked for.
-        let indir = unsafe { Self::slice_mut(param.indir, param.indir_size) };
-        // SAFETY: As above; the two do not overlap.
-        let key = unsafe { Self::slice_mut(param.key, param.key_size) };
-        let function = |dev: &Device<T>, lock: &OpsLock<'_>| T::rxfh(dev, indir, key, lock);
+        let get = |dev: &Device<T>, lock: &OpsLock<'_>| {
+            // SAFETY: The core called with `param`.
+            let (indir, key) = unsafe { Self::table_and_key(dev, param) };
+            T::rxfh(dev, indir, key, lock)
+        };
         // SAFETY: By the contract of `Callbacks`.
-        let function = unsafe { Self::with_lock(dev, function) };
+        let function = unsafe { Self::with_lock(dev, get) };
         from_result(|| {
             param.hfunc = function?.into_raw();
             Ok(0)
@@ -329,14 +384,8 @@ impl<T: Operations> Callbacks<T> {
                 bindings::ETH_RSS_HASH_NO_CHANGE => None,
                 _ => Some(HashFunction::from_raw(param.hfunc).ok_or(EOPNOTSUPP)?),
             };
-            // SAFETY: The core lends a table and a key of the sizes that it
-            // states, or null for what does not change; nobody writes them.
-            let (indir, key) = unsafe {
-                (
-                    Self::slice_mut(param.indir, param.indir_size),
-                    Self::slice_mut(param.key, param.key_size),
-                )
-            };
+            // SAFETY: The core called with `param`.
+            let (indir, key) = unsafe { Self::table_and_key(dev, param) };
             let change = RxfhChange {
                 function,
                 indir: indir.as_deref(),
@@ -346,21 +395,6 @@ impl<T: Operations> Callbacks<T> {
         };
         // SAFETY: By the contract of `Callbacks`.
         unsafe { Self::with_lock(dev, |dev, lock| from_result(|| set(dev, lock))) }
-    }
-
-    /// Makes a slice; `None` of a null pointer, or without elements.
-    ///
-    /// # Safety
-    ///
-    /// `data` is null, or valid for reads and writes of `len` elements, and used
-    /// by nobody else, while the slice lives.
-    unsafe fn slice_mut<'a, E>(data: *mut E, len: u32) -> Option<&'a mut [E]> {
-        if data.is_null() || len == 0 {
-            return None;
-        }
-        // CAST: usize has at least 32 bits.
-        // SAFETY: The caller promises that `data` is valid.
-        Some(unsafe { slice::from_raw_parts_mut(data, len as usize) })
     }
 
     /// C: `get_link_ksettings`.
