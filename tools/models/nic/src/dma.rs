@@ -82,7 +82,8 @@ impl Drop for Memory {
 
 /// One range that the device may access.
 struct Mapping {
-    size: u64,
+    /// Address of the last byte: the end of a range may be the end of the address space.
+    last: u64,
     /// Where the range begins in `memory`.
     offset: u64,
     read: bool,
@@ -123,6 +124,14 @@ enum Direction {
     Write,
 }
 
+/// Address of the last byte of a range.
+fn last_byte(address: u64, size: u64) -> Result<u64, Errno> {
+    let last = size
+        .checked_sub(1)
+        .and_then(|more| address.checked_add(more));
+    last.ok_or(Errno::INVAL)
+}
+
 impl GuestDma {
     /// No memory yet; counts and violations go to `report`.
     pub fn new(report: &Report) -> Self {
@@ -161,17 +170,9 @@ impl GuestDma {
     /// # Errors
     /// EINVAL for a range that overflows, overlaps another or leaves its file; else what mmap(2) says.
     pub fn map(&mut self, map: DmaMap) -> Result<(), Errno> {
-        let end = map
-            .address
-            .checked_add(map.size)
-            .filter(|_| map.size > 0)
-            .ok_or(Errno::INVAL)?;
-        if self
-            .maps
-            .range(..end)
-            .next_back()
-            .is_some_and(|(at, last)| at + last.size > map.address)
-        {
+        let last = last_byte(map.address, map.size)?;
+        let before = self.maps.range(..=last).next_back();
+        if before.is_some_and(|(_, other)| other.last >= map.address) {
             return Err(Errno::INVAL);
         }
         let memory = map.fd.map(|fd| self.memory(&fd)).transpose()?;
@@ -184,7 +185,7 @@ impl GuestDma {
         self.counters.maps.add(1);
         self.counters.maps_read_only.add((!map.write).into());
         let mapping = Mapping {
-            size: map.size,
+            last,
             offset: map.offset,
             read: map.read,
             write: map.write,
@@ -216,26 +217,17 @@ impl GuestDma {
     /// # Errors
     /// EINVAL if the range cuts a mapping.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<(), Errno> {
-        let end = address.checked_add(size).ok_or(Errno::INVAL)?;
-        if self
-            .maps
-            .range(..address)
-            .next_back()
-            .is_some_and(|(at, before)| at + before.size > address)
+        let last = last_byte(address, size)?;
+        let before = self.maps.range(..address).next_back();
+        let within = self.maps.range(address..=last).next_back();
+        if before.is_some_and(|(_, other)| other.last >= address)
+            || within.is_some_and(|(_, other)| other.last > last)
         {
             return Err(Errno::INVAL);
         }
-        if self
-            .maps
-            .range(address..end)
-            .next_back()
-            .is_some_and(|(at, last)| at + last.size > end)
-        {
-            return Err(Errno::INVAL);
-        }
-        while let Some((&at, _)) = self.maps.range(address..end).next() {
+        while let Some((&at, _)) = self.maps.range(address..=last).next() {
             if let Some(mapping) = self.maps.remove(&at) {
-                self.end_mapping(at, mapping.size);
+                self.end_mapping(at, mapping.last);
             }
         }
         self.counters.live.set(self.maps.len() as u64);
@@ -245,17 +237,17 @@ impl GuestDma {
     /// Ends all mappings.
     pub fn unmap_all(&mut self) {
         for (at, mapping) in std::mem::take(&mut self.maps) {
-            self.end_mapping(at, mapping.size);
+            self.end_mapping(at, mapping.last);
         }
         self.counters.live.set(0);
     }
 
-    fn end_mapping(&mut self, at: u64, size: u64) {
+    fn end_mapping(&mut self, at: u64, last: u64) {
         self.counters.unmaps.add(1);
         if self.ended.len() == ENDED {
             self.ended.pop_front();
         }
-        self.ended.push_back((at, size));
+        self.ended.push_back((at, last));
     }
 
     /// Number of mappings now.
@@ -346,7 +338,7 @@ impl GuestDma {
                 .maps
                 .range(..=at)
                 .next_back()
-                .filter(|(start, map)| at - **start < map.size);
+                .filter(|(_, map)| at <= map.last);
             let Some((start, map)) = found else {
                 return Err(fault(self.unmapped_rule(at)));
             };
@@ -359,11 +351,13 @@ impl GuestDma {
                 return Err(fault(&crate::DMA_NOT_MEMORY));
             };
             let inside = at - start;
-            let piece = usize::try_from(map.size - inside)
+            let piece = usize::try_from((map.last - at).saturating_add(1))
                 .unwrap_or(usize::MAX)
                 .min(len - done);
-            // SAFETY: `map` checked that `offset + size` is inside the memory, and `inside < size`, so the sum
-            // fits in an isize and stays in the one mapping that `memory.base` points to (its invariant).
+            // SAFETY:
+            // - `map` checked that the whole range, moved by `offset`, is inside the memory, and `at` is inside
+            //   the range: the sum is less than `memory.len`, so it fits in an isize;
+            // - by the invariant of `Memory`, `base` and the result are in one mapping of that length.
             let place = unsafe { memory.base.as_ptr().add((map.offset + inside) as usize) };
             copy(place, done..done + piece);
             done += piece;
@@ -375,7 +369,7 @@ impl GuestDma {
         let ended = self
             .ended
             .iter()
-            .any(|(start, size)| at.wrapping_sub(*start) < *size);
+            .any(|(start, last)| (*start..=*last).contains(&at));
         if ended {
             &crate::DMA_AFTER_UNMAP
         } else {

@@ -81,6 +81,7 @@ fn refuses_maps_that_cannot_be() {
         (BASE + PAGE, PAGE),
         (BASE + 3 * PAGE - 1, PAGE),
         (BASE, 0),
+        (BASE, u64::MAX),
         (u64::MAX, 2),
         // Beyond the end of the file.
         (0, (PAGES + 1) * PAGE),
@@ -115,6 +116,9 @@ fn refuses_unmaps_that_cut_a_mapping() {
     }
     assert_eq!(dma.unmap(BASE, PAGE), Ok(()), "nothing to do");
     assert_eq!(dma.live_maps(), 1);
-    assert_eq!(dma.unmap(BASE, 16 * PAGE), Ok(()));
+    // The upper half of the address space, as QEMU unmaps it, and then all below.
+    assert_eq!(dma.unmap(1 << 63, 1 << 63), Ok(()));
+    assert_eq!(dma.live_maps(), 1);
+    assert_eq!(dma.unmap(0, 1 << 63), Ok(()));
     assert_eq!(dma.live_maps(), 0);
 }
