@@ -145,7 +145,7 @@ impl Eqe {
     pub fn new(kind: u8, detail: u32, owner: u32) -> Self {
         Self {
             details: [detail.into(), 0.into(), 0.into()],
-            info: (u32::from(kind) | (owner & 7) << 29).into(),
+            info: (u32::from(kind) | ((owner & 7) << 29)).into(),
         }
     }
 }
@@ -165,7 +165,7 @@ impl Cqe {
     pub fn new(data: &[u8], wq: u32, is_sq: bool, owner: u32) -> Self {
         let mut cqe = Self {
             data: [0; COMP_DATA_SIZE],
-            info: (wq & 0xff_ffff | u32::from(is_sq) << 24 | (owner & 7) << 29).into(),
+            info: (wq & 0xff_ffff | (u32::from(is_sq) << 24) | ((owner & 7) << 29)).into(),
         };
         cqe.data[..data.len()].copy_from_slice(data);
         cqe
@@ -312,7 +312,7 @@ impl TxLongOob {
     /// The tag as it stands in the frame: pcp, dei, id.
     pub fn vlan_tci(&self) -> u16 {
         let word = self.first.get();
-        (bits(word, 16, 3) << 13 | bits(word, 19, 1) << 12 | bits(word, 20, 12)) as u16
+        ((bits(word, 16, 3) << 13) | (bits(word, 19, 1) << 12) | bits(word, 20, 12)) as u16
     }
     /// vPort offset of a long-format packet.
     pub fn long_vp_offset(&self) -> u32 {
@@ -379,7 +379,7 @@ pub struct TxCompOob {
 
 /// The first word of a MANA completion.
 pub fn cqe_header(kind: u32) -> u32 {
-    kind & 0x3f | cqe::CLIENT_MANA << 6
+    kind & 0x3f | (cqe::CLIENT_MANA << 6)
 }
 
 /// Length and hash of received packets in a CQE, one entry per packet.

@@ -300,7 +300,7 @@ impl Events {
                 format_args!("CQ {id}, {} entries", positions.entries),
             );
         }
-        cqe.info = (cqe.info.get() | positions.owner() << 29).into();
+        cqe.info = (cqe.info.get() | (positions.owner() << 29)).into();
         let at = positions.slot() * CQE_SIZE;
         positions.head += 1;
         // The owner bits go last: the driver may read the entry as soon as they are there.

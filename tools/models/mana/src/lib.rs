@@ -27,6 +27,8 @@
 //!
 //! The knobs are documented at [`limits::Limits`].
 
+#![forbid(unsafe_code)]
+
 pub mod abi;
 pub mod commands;
 pub mod device;

@@ -166,8 +166,8 @@ impl Doorbell {
             },
             doorbell_offset::DIM => Self::Dim {
                 id,
-                usec: (high & 1 << 15 != 0).then_some(high & 0x3ff),
-                comps: (high >> 31 != 0).then_some(high >> 16 & 0xff),
+                usec: (high & (1 << 15) != 0).then_some(high & 0x3ff),
+                comps: (high >> 31 != 0).then_some((high >> 16) & 0xff),
                 reserved: reserved | high & 0x7f00_7c00,
             },
             _ => return None,

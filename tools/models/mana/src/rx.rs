@@ -47,7 +47,7 @@ impl Batch {
             for (entry, pair) in ppi.iter_mut().zip(self.packets.chunks(2)) {
                 let second = pair.get(1).copied().unwrap_or(Packet { len: 0, hash: 0 });
                 entry.word0 = pair[0].hash.into();
-                entry.word1 = (u32::from(pair[0].len) | u32::from(second.len) << 16).into();
+                entry.word1 = (u32::from(pair[0].len) | (u32::from(second.len) << 16)).into();
                 entry.word2 = second.hash.into();
             }
         } else {

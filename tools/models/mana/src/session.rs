@@ -259,7 +259,7 @@ impl Session {
             bus,
             hwc_id::EQ,
             eqe::HWC_INIT_EQ_ID_DB,
-            hwc_id::EQ | hwc_id::DOORBELL << 16,
+            hwc_id::EQ | (hwc_id::DOORBELL << 16),
         );
         for (kind, value) in [
             (init_data::CQID, hwc_id::CQ),
@@ -274,7 +274,7 @@ impl Session {
             (init_data::PF_DEST_RQ_ID, 0),
             (init_data::PF_DEST_CQ_ID, 0),
         ] {
-            events.event(bus, hwc_id::EQ, eqe::HWC_INIT_DATA, value | kind << 24);
+            events.event(bus, hwc_id::EQ, eqe::HWC_INIT_DATA, value | (kind << 24));
         }
         events.event(bus, hwc_id::EQ, eqe::HWC_INIT_DONE, 0);
         Self {

@@ -92,8 +92,8 @@ impl Shm {
         let address = |n: usize| {
             let mut frame = [0; 8];
             frame[..6].copy_from_slice(&bytes[n * 6..n * 6 + 6]);
-            let top = u64::from(high >> (4 * n) & 0xf);
-            (u64::from_le_bytes(frame) | top << 48) * MANA_PAGE_SIZE
+            let top = u64::from((high >> (4 * n)) & 0xf);
+            (u64::from_le_bytes(frame) | (top << 48)) * MANA_PAGE_SIZE
         };
         Establish {
             eq: address(0),
@@ -109,7 +109,7 @@ impl Shm {
         let last = &mut self.dwords[DWORDS - 1];
         let status = if ok { 0 } else { STATUS_FAILED };
         // Type and version stay; the owner bit goes.
-        *last = *last & 0x3f | DIRECTION_RESPONSE | status << 8;
+        *last = *last & 0x3f | DIRECTION_RESPONSE | (status << 8);
     }
 }
 
@@ -156,6 +156,6 @@ mod tests {
         assert!(shm.is_busy());
         shm.answer(true);
         assert!(!shm.is_busy());
-        assert_eq!(shm.read(28), 1 | 1 << 7);
+        assert_eq!(shm.read(28), 1 | (1 << 7));
     }
 }

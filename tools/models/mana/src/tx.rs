@@ -84,7 +84,7 @@ impl Oob {
         if short.vcq_num() != sender.cq {
             return Some(&rules::TX_OOB_CQ);
         }
-        if short.vsq_frame() != sender.id >> 10 & 0x3fff {
+        if short.vsq_frame() != (sender.id >> 10) & 0x3fff {
             return Some(&rules::TX_OOB_VSQ);
         }
         // The offset goes into the short part if it fits there, in long format too.

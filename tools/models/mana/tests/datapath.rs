@@ -105,7 +105,7 @@ fn lso_cuts_and_tags() {
         .as_bytes()
         .to_vec();
     // inject_vlan, pcp 5, id 100.
-    oob.extend_from_slice(raw.long_oob(1 << 3 | 5 << 16 | 100 << 20).as_bytes());
+    oob.extend_from_slice(raw.long_oob((1 << 3) | (5 << 16) | (100 << 20)).as_bytes());
     assert_eq!(
         raw.send_wqe(&lso_wqe(&oob, &sges, 2000)),
         Some(cqe::TX_OKAY)
@@ -175,10 +175,10 @@ fn a_frame_comes_in_with_hash_and_checksum() {
     nic::offload::fill_l4(&mut frame, &headers).expect("checksum");
     let entry = raw.receive(&frame).expect("a completion");
     let oob = rx_oob(&entry);
-    assert_eq!(oob.header.get() & 0xff, cqe::RX_OKAY | 1 << 6);
+    assert_eq!(oob.header.get() & 0xff, cqe::RX_OKAY | (1 << 6));
     assert_eq!(
         oob.flags.get(),
-        rx_flag::IPHDR_CSUM_SUCCEED | rx_flag::TCP_CSUM_SUCCEED | hash_type::TCP_IPV4 << 16
+        rx_flag::IPHDR_CSUM_SUCCEED | rx_flag::TCP_CSUM_SUCCEED | (hash_type::TCP_IPV4 << 16)
     );
     assert_eq!(oob.ppi[0].word0.get(), frame.len() as u32);
     let mut key = [0; 40];

@@ -100,7 +100,7 @@ fn work_is_done_inside_the_doorbell() {
     let mut raw = Raw::running();
     let oob = raw.oob(0, 0);
     let sge = raw.data(&other(64));
-    let value = |raw: &Raw| u64::from(raw.sq.id) | u64::from(raw.sq.tail) << 32;
+    let value = |raw: &Raw| u64::from(raw.sq.id) | (u64::from(raw.sq.tail) << 32);
     raw.post_sq(&tx_wqe(oob.as_bytes(), &[sge], 0));
     raw.ring_page(mana_id::DOORBELL, doorbell_offset::SQ, value(&raw));
     assert_eq!(raw.sent(), None);
@@ -156,7 +156,7 @@ fn moderation_delays_the_event() {
     let mut raw = Raw::running_with(&[("dim", "1")]);
     // 10 ms or two completions, by doorbell: both fields valid.
     raw.bus.report.clear_counters();
-    let dim = 1000 | 1 << 15 | 2 << 16 | 1 << 31;
+    let dim = 1000 | (1 << 15) | (2 << 16) | (1 << 31);
     raw.ring_wq(doorbell_offset::DIM, raw.sq.cq.id, dim);
     let oob = raw.oob(0, 0);
     let mut eq = raw.eq;

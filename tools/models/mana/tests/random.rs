@@ -83,7 +83,7 @@ fn doorbells_and_entries() {
             raw.ring_page(
                 mana_id::DOORBELL,
                 offset,
-                u64::from(id) | u64::from(tail) << 32,
+                u64::from(id) | (u64::from(tail) << 32),
             );
             raw.tick();
             raw.frame_in(&common::other(14 + random.below(9000) as usize));

@@ -145,7 +145,7 @@ const CASES: &[Case] = &[
         raw.smc(request);
     }),
     (&SHM_MESSAGE, Raw::new, |raw| raw.smc_served([0, 0, 0, 0, 0, 0, 0, 5])),
-    (&SHM_MESSAGE, Raw::new, |raw| raw.smc_served([0, 0, 0, 0, 0, 0, 0, 1 | 1 << 7])),
+    (&SHM_MESSAGE, Raw::new, |raw| raw.smc_served([0, 0, 0, 0, 0, 0, 0, 1 | (1 << 7)])),
     (&SHM_ORDER, Raw::new, |raw| raw.smc_served([0, 0, 0, 0, 0, 0, 0, 2])),
     (&SHM_ORDER, Raw::established, |raw| { let again = raw.establish_request([BASE_PAGE; 4], 0); raw.smc_served(again); }),
     (&SHM_VECTOR, Raw::new, |raw| { let request = raw.establish_request([BASE_PAGE; 4], VECTORS); raw.smc_served(request); }),
@@ -155,8 +155,8 @@ const CASES: &[Case] = &[
     (&DOORBELL_ACCESS, Raw::running, |raw| raw.ring_page(mana_id::DOORBELL, 0x10, 0)),
     (&DOORBELL_ACCESS, Raw::running, |raw| { raw.read_reg(mana::regs::DB_PAGE_OFFSET, 8); }),
     (&DOORBELL_PAGE, Raw::running, |raw| raw.ring_page(hwc_id::DOORBELL, doorbell_offset::SQ, raw.sq.id.into())),
-    (&DOORBELL_RESERVED, Raw::running, |raw| raw.ring(doorbell_offset::SQ, u64::from(raw.sq.id) | 1 << 24)),
-    (&DOORBELL_RESERVED, Raw::running, |raw| raw.ring(doorbell_offset::EQ, u64::from(raw.eq.id) | 1 << 16 | u64::from(raw.eq.head) << 32)),
+    (&DOORBELL_RESERVED, Raw::running, |raw| raw.ring(doorbell_offset::SQ, u64::from(raw.sq.id) | (1 << 24))),
+    (&DOORBELL_RESERVED, Raw::running, |raw| raw.ring(doorbell_offset::EQ, u64::from(raw.eq.id) | (1 << 16) | (u64::from(raw.eq.head) << 32))),
     (&DOORBELL_QUEUE, Raw::running, |raw| raw.ring_wq(doorbell_offset::SQ, 0x3fff, 0)),
     (&DOORBELL_QUEUE, Raw::running, |raw| raw.ring_wq(doorbell_offset::CQ, 0xfff, 0)),
     (&DOORBELL_DESTROYED, Raw::running, |raw| { let old = raw.sq.id; raw.down(); raw.ring_wq(doorbell_offset::SQ, old, 0); }),
@@ -169,7 +169,7 @@ const CASES: &[Case] = &[
         raw.post_sq(&tx_wqe(raw.oob(0, 0).as_bytes(), &[sge, sge], 0));
         raw.ring_wq(doorbell_offset::SQ, raw.sq.id, 32);
     }),
-    (&RQ_DOORBELL_COUNT, Raw::running, |raw| raw.ring(doorbell_offset::RQ, u64::from(raw.rq.id) | 1 << 24)),
+    (&RQ_DOORBELL_COUNT, Raw::running, |raw| raw.ring(doorbell_offset::RQ, u64::from(raw.rq.id) | (1 << 24))),
     (&CQ_DOORBELL_INDEX, Raw::running, |raw| raw.ring_wq(doorbell_offset::CQ, raw.sq.cq.id, CQ_SIZE / CQE_SIZE * 8)),
     (&CQ_DOORBELL_AHEAD, Raw::running, |raw| raw.ring_wq(doorbell_offset::CQ, raw.sq.cq.id, raw.sq.cq.head + 1)),
     (&CQ_DOORBELL_AHEAD, Raw::running, |raw| raw.ring_wq(doorbell_offset::CQ, raw.sq.cq.id, raw.sq.cq.head - 1)),
@@ -177,7 +177,7 @@ const CASES: &[Case] = &[
     (&EQ_DOORBELL_INDEX, Raw::running, |raw| raw.ring_wq(doorbell_offset::EQ, raw.eq.id, raw.eq.entries * 8)),
     (&EQ_DOORBELL_AHEAD, Raw::running, |raw| raw.ring_wq(doorbell_offset::EQ, raw.eq.id, raw.eq.head + 1)),
     (&EQ_OVERFLOW, Raw::running, overflow_eq),
-    (&DIM_UNSUPPORTED, without_dim, |raw| raw.ring_wq(doorbell_offset::DIM, raw.rq.cq.id, 1 << 15 | 8)),
+    (&DIM_UNSUPPORTED, without_dim, |raw| raw.ring_wq(doorbell_offset::DIM, raw.rq.cq.id, (1 << 15) | 8)),
     (&DIM_UNSUPPORTED, without_dim, |raw| create_wq(raw, |request| {
         request.req_cq_moderation = 1;
         request.cq_moderation_usec = 8.into();

@@ -35,7 +35,7 @@ fn page_list(
         .map(|page| {
             page.iter()
                 .rev()
-                .fold(0, |address, byte| address << 8 | u64::from(*byte))
+                .fold(0, |address, byte| (address << 8) | u64::from(*byte))
         })
         .collect();
     if let Some(page) = pages.iter().find(|page| **page % MANA_PAGE_SIZE != 0) {

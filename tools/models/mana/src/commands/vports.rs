@@ -217,7 +217,7 @@ impl Session {
                 let handle = entry
                     .iter()
                     .rev()
-                    .fold(0, |handle, byte| handle << 8 | u64::from(*byte));
+                    .fold(0, |handle, byte| (handle << 8) | u64::from(*byte));
                 steering.table.push(self.steered_rq(report, port, handle)?);
             }
         }

@@ -188,14 +188,14 @@ impl Raw {
     }
 
     pub fn ring_wq(&mut self, offset: u64, id: u32, tail: u32) {
-        self.ring(offset, u64::from(id) | u64::from(tail) << 32);
+        self.ring(offset, u64::from(id) | (u64::from(tail) << 32));
     }
 
     pub fn ring_index(&mut self, page: u32, offset: u64, id: u32, index: u32, arm: bool) {
         self.ring_page(
             page,
             offset,
-            u64::from(id) | u64::from(index) << 32 | u64::from(arm) << 63,
+            u64::from(id) | (u64::from(index) << 32) | (u64::from(arm) << 63),
         );
         self.tick();
     }
@@ -302,7 +302,7 @@ impl Raw {
         let at = self.hwc_rq + u64::from(self.hwc_rq_tail % 4096);
         self.memory.write(at, wqe.as_slice()).expect("WQE");
         self.hwc_rq_tail += wqe.len() as u32;
-        let value = u64::from(hwc_id::RQ) | u64::from(self.hwc_rq_tail) << 32;
+        let value = u64::from(hwc_id::RQ) | (u64::from(self.hwc_rq_tail) << 32);
         self.ring_page(hwc_id::DOORBELL, doorbell_offset::RQ, value);
     }
 
@@ -320,7 +320,7 @@ impl Raw {
     }
 
     pub fn ring_hwc(&mut self) {
-        let value = u64::from(hwc_id::SQ) | u64::from(self.hwc_sq_tail) << 32;
+        let value = u64::from(hwc_id::SQ) | (u64::from(self.hwc_sq_tail) << 32);
         self.ring_page(hwc_id::DOORBELL, doorbell_offset::SQ, value);
         self.tick();
     }
@@ -355,7 +355,7 @@ impl Raw {
         let mut cq = self.hwc_cq;
         let mut answer = None;
         while let Some(cqe) = self.next_cqe(&mut cq) {
-            if cqe.info.get() >> 24 & 1 == 0 {
+            if (cqe.info.get() >> 24) & 1 == 0 {
                 let len = u32::from_le_bytes(cqe.data[24..28].try_into().expect("length"));
                 let all: [u8; 4096] = self.memory.read(self.answer).expect("answer");
                 answer = Some(all[..len as usize].to_vec());
@@ -564,8 +564,9 @@ impl Raw {
     pub fn oob(&self, flags: u32, trans_off: u32) -> TxShortOob {
         let vport_offset = 3;
         TxShortOob {
-            first: (flags | self.sq.cq.id << 8).into(),
-            second: (trans_off | (self.sq.id >> 10 & 0x3fff) << 10 | vport_offset << 24).into(),
+            first: (flags | (self.sq.cq.id << 8)).into(),
+            second: (trans_off | (((self.sq.id >> 10) & 0x3fff) << 10) | (vport_offset << 24))
+                .into(),
         }
     }
 
@@ -673,7 +674,7 @@ fn write_ring(memory: &Memory, address: u64, size: u32, tail: u32, bytes: &[u8])
 
 /// A WQE: header, OOB, elements, filled up to whole units.
 fn wqe(first: u32, flags: u32, oob: &[u8], sges: &[Sge]) -> Vec<u8> {
-    let flags = flags | sges.len() as u32 | (oob.len() as u32 / 4) << 8;
+    let flags = flags | sges.len() as u32 | ((oob.len() as u32 / 4) << 8);
     let mut bytes = [first, flags].as_bytes().to_vec();
     bytes.extend_from_slice(oob);
     bytes.extend_from_slice(sges.as_bytes());
@@ -692,7 +693,7 @@ pub fn tx_wqe(oob: &[u8], sges: &[Sge], flags: u32) -> Vec<u8> {
 
 /// A send WQE for segmentation: the first element holds the headers.
 pub fn lso_wqe(oob: &[u8], sges: &[Sge], mss: u32) -> Vec<u8> {
-    wqe(sges[0].size.get() << 24, 1 << 11 | mss << 16, oob, sges)
+    wqe(sges[0].size.get() << 24, (1 << 11) | (mss << 16), oob, sges)
 }
 
 /// `is_outer_ipv4`, `comp_iphdr_csum`, `comp_tcp_csum`, `comp_udp_csum` of the short OOB.
