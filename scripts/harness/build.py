@@ -75,7 +75,7 @@ def build_foreign_modules(settings: Settings, log):
     run(log, "make", "-C", str(copy), f"-j{processors()}", kdir, output, "modules")
 
 
-def build_payload(settings: Settings, log):
+def build_payload(settings: Settings, log, with_modules=True):
     """Makes the guest's disk of our own things: modules with the indexes that modprobe wants, and
     the programs of tools/selftests. Returns its path; unchanged contents are not made again."""
     work = settings.kernel / "payload"
@@ -86,11 +86,13 @@ def build_payload(settings: Settings, log):
     shutil.copytree(SELFTESTS, tree / "opt/ring-nics")
     (tree / "usr/lib/modprobe.d").mkdir()
     shutil.copy(MODPROBE_CONFIGURATION, tree / "usr/lib/modprobe.d")
-    install = (f"INSTALL_MOD_PATH={tree}/usr", "INSTALL_MOD_STRIP=1", "DEPMOD=true")
-    make(settings, log, "modules_install", *install)
-    for module in (settings.foreign / "build/drivers").rglob("*.ko"):
-        (tree / "opt/ring-nics/foreign").mkdir(exist_ok=True)
-        shutil.copy(module, tree / "opt/ring-nics/foreign")
+    if with_modules:
+        install = (f"INSTALL_MOD_PATH={tree}/usr", "INSTALL_MOD_STRIP=1", "DEPMOD=true")
+        make(settings, log, "modules_install", *install)
+        foreign = tree / "opt/ring-nics/foreign"
+        foreign.mkdir()
+        for module in (settings.foreign / "build/drivers").rglob("*.ko"):
+            shutil.copy(module, foreign)
 
     image = settings.kernel / f"payload-{content_hash(tree)}.squashfs"
     if image.exists():

@@ -130,6 +130,7 @@ class Runner:
         self._number = 0
         self._skips = reviewed(SKIPS)
         self._payload = None
+        self._unprepared = None
 
     def run(self, tests):
         """Runs the tests and returns whether all went well."""
@@ -139,6 +140,7 @@ class Runner:
         self._run_host([test for test in tests if test.driver is None])
         guests = [test for test in tests if test.driver is not None]
         if guests:
+            self._prepare()
             servers = wire.Servers()
             try:
                 for group in dict.fromkeys(test.group for test in guests):
@@ -165,8 +167,9 @@ class Runner:
                 if rig is None:
                     serial += 1
                     folder = self.results / f"{driver.name}.{boot.name}.{serial}"
-                    payload = self.payload()
-                    rig = Rig(self.settings, driver, boot, folder, payload)
+                    if self._unprepared:
+                        raise self._unprepared
+                    rig = Rig(self.settings, driver, boot, folder, self._payload)
                 test.function(rig)
                 rig.check()
 
@@ -183,14 +186,24 @@ class Runner:
             self.excused[line] = self.excused.get(line, 0) + 1
         rig.close()
 
-    def payload(self):
-        if self._payload is None:
-            # With --only, the tests that build may not have run.
-            for step in (build.build_models, build.build_modules, build.build_foreign_modules):
-                step(self.settings, self.results / f"{step.__name__}.txt")
-            self._payload = build.build_payload(self.settings, self.results / "payload.txt")
+    def _prepare(self):
+        """Makes what every guest needs. Without our modules the stock driver's tests still run."""
+        ticker = Ticker("preparing the guests")
+        log = self.results / "prepare.txt"
+        with_modules = True
+        try:
+            build.build_models(self.settings, log)
+            try:
+                build.build_modules(self.settings, log)
+                build.build_foreign_modules(self.settings, log)
+            except Failure as failure:
+                with_modules = False
+                print(f"# no modules of ours: {failure}", flush=True)
+            self._payload = build.build_payload(self.settings, log, with_modules)
             self.settings = fastest(self.settings, self.results / "kvm", self._payload)
-        return self._payload
+        except Failure as failure:
+            self._unprepared = failure
+        print(f"# guests prepared in {ticker.stop():.1f} s", flush=True)
 
     def _run_one(self, test, folder, body):
         """Runs one test and prints its line; false if the guest must not be used again."""

@@ -20,7 +20,7 @@ GUEST_PACKAGES=(
 )
 
 # Free space that a complete cache folder takes, in MiB, when nothing of it exists.
-CACHE_MIB=9500
+CACHE_MIB=8000
 
 check_machine() {
     ((EUID == 0)) || die "needs root (namespaces, mounts and packages), run it with sudo"
@@ -81,6 +81,7 @@ install_host_tools() {
 # check_mirror: the mirror answers; asked only when a stage is about to need it.
 check_mirror() {
     local scratch
+    rm -rf "$CACHE"/apt.*
     scratch=$(mktemp -d "$CACHE/apt.XXXXXX")
     mkdir -p "$scratch/lists/partial" "$scratch/cache/archives/partial"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $MIRROR $SUITE main" >"$scratch/sources.list"

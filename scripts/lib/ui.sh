@@ -93,3 +93,9 @@ stage() {
     printf '%s\n' "$want" >"$CACHE/stamps/$key.part"
     mv "$CACHE/stamps/$key.part" "$CACHE/stamps/$key"
 }
+
+# help_asked ARGUMENT...: prints the comment at the head of the program if --help is among them.
+help_asked() {
+    [[ " $* " == *" --help "* || " $* " == *" -h "* ]] || return 1
+    sed -n '4,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
+}
