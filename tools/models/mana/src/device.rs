@@ -99,8 +99,7 @@ impl Mana {
             return false;
         };
         if session.is_registered {
-            bus.report
-                .violate(&rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
+            session.violate_cleanup(bus, &rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
         }
         self.end_session();
         true

@@ -92,7 +92,9 @@ impl Session {
         let request = Request { header, message };
         // A command that fails on purpose is not executed: nothing is left behind that the driver cannot know.
         let wanted = (header.resp.msg_size.get() as usize).max(RESP_HDR);
-        let mut reply = match bus.knobs.command_fault(code.into()) {
+        let fault = bus.knobs.command_fault(code.into());
+        self.has_injected_fault |= fault.is_some();
+        let mut reply = match fault {
             None => self.execute(bus, &request),
             Some(Fault::Nothing) => return,
             Some(Fault::Error) => Reply::refused(status::INJECTED),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Everything that lives from ESTABLISH_HWC to DESTROY_HWC: queues, memory, objects, ports.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, fmt::Display, time::Instant};
 
-use nic::{Bus, Counter, Report};
+use nic::{Bus, Counter, Report, Rule};
 
 use crate::{
     abi::{eqe, init_data},
@@ -194,6 +194,8 @@ pub struct Session {
     pub driver_caps: Option<u64>,
     /// REGISTER_DEVICE was done.
     pub is_registered: bool,
+    /// A command was made to fail.
+    pub(crate) has_injected_fault: bool,
     /// Ids of new queues.
     pub ids: QueueIds,
     /// Counters.
@@ -288,6 +290,7 @@ impl Session {
             stats,
             driver_caps: None,
             is_registered: false,
+            has_injected_fault: false,
             ids: QueueIds {
                 eq: Ids::new(0x20, 0x1000),
                 cq: Ids::new(0x40, MAX_NUM_CQS - 0x40),
@@ -298,6 +301,14 @@ impl Session {
             counters: Counters::new(&report),
             scratch: Vec::new(),
             batches: Vec::new(),
+        }
+    }
+
+    /// Records what the driver should have taken down before, unless a command of this session was made to
+    /// fail: that may have been the one that takes it down.
+    pub(crate) fn violate_cleanup(&self, bus: &Bus, rule: &'static Rule, place: impl Display) {
+        if !self.has_injected_fault {
+            bus.report.violate(rule, place);
         }
     }
 

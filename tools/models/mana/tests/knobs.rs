@@ -64,6 +64,29 @@ fn a_command_fails_as_told() {
 }
 
 #[test]
+fn what_a_failed_command_left_behind_is_excused() {
+    let mut raw = Raw::running();
+    raw.bus
+        .knobs
+        .set("fail_opcode", "0x20005:error")
+        .expect("knob");
+    let (request, table) = raw.steer_request(0, 0, 0);
+    raw.steer(&request, &table);
+    assert_eq!(
+        raw.destroy_wq(queue_type::RQ, raw.rq.handle),
+        status::INJECTED
+    );
+    assert_eq!(
+        raw.destroy_wq(queue_type::SQ, raw.sq.handle),
+        status::INJECTED
+    );
+    assert_eq!(raw.disable_eq(raw.eq.id), status::INVALID);
+    raw.try_command(code::DEREGISTER_DEVICE, DEVICE_MANA, &[]);
+    raw.smc_served([0, 0, 0, 0, 0, 0, 0, 2]);
+    raw.assert_clean();
+}
+
+#[test]
 fn completions_are_delayed_in_order() {
     let mut raw = Raw::running_with(&[("completion_delay_us", "20000")]);
     let oob = raw.oob(0, 0);

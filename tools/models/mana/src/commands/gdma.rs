@@ -113,13 +113,15 @@ impl Session {
             .map(|(id, _)| *id)
             .collect();
         if !eqs.is_empty() || !self.objects.is_empty() {
-            bus.report.violate(
+            self.violate_cleanup(
+                bus,
                 &rules::QUEUE_LEAK,
                 format_args!("EQs {eqs:x?}, objects {:x?}", self.objects.values()),
             );
         }
         if self.regions.unused() > 0 {
-            bus.report.violate(
+            self.violate_cleanup(
+                bus,
                 &rules::REGION_LEAK,
                 format_args!("{} regions", self.regions.unused()),
             );
@@ -244,11 +246,12 @@ impl Session {
             .map(|(cq, _)| *cq)
             .collect();
         if !users.is_empty() {
-            return Err(refuse(
-                report,
+            self.violate_cleanup(
+                bus,
                 &rules::EQ_IN_USE,
                 format_args!("EQ {id}, CQs {users:?}"),
-            ));
+            );
+            return Err(Refused(status::INVALID));
         }
         if let Some(eq) = self.events.remove_eq(id) {
             self.regions.release(eq.ring());

@@ -159,7 +159,8 @@ impl Session {
                 let posted = self.sqs.live.get(&wq).map_or(0, |sq| sq.posted.len());
                 let unreported = self.events.unreported(cq);
                 if posted + unreported > 0 {
-                    report.violate(
+                    self.violate_cleanup(
+                        bus,
                         &rules::SQ_BUSY,
                         format_args!("SQ {wq}: {posted} to send, {unreported} to report"),
                     );
@@ -167,7 +168,8 @@ impl Session {
             }
             Kind::Rq => {
                 if self.vports[port].steering.uses(wq) {
-                    report.violate(&rules::RQ_STEERED, format_args!("RQ {wq} of port {port}"));
+                    let place = format_args!("RQ {wq} of port {port}");
+                    self.violate_cleanup(bus, &rules::RQ_STEERED, place);
                 }
             }
         }
