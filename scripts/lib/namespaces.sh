@@ -4,14 +4,15 @@
 # Commands in namespaces of their own: mounts, processes and (when asked for) network devices
 # die with the command, the machine keeps none of them.
 
-# contain [--net] COMMAND...: runs a command of this machine so.
+# contain [--net] COMMAND...: runs a command of this machine so. It does not outlive the shell that
+# called it: unshare holds back SIGTERM, but dies with its parent, and its child with it.
 contain() {
     local net=()
     if [[ $1 == --net ]]; then
         net=(--net)
         shift
     fi
-    unshare --mount --propagation private --pid --fork --kill-child=KILL --mount-proc \
+    setpriv --pdeathsig KILL -- unshare --mount --propagation private --pid --fork --kill-child=KILL --mount-proc \
         "${net[@]}" -- "$@"
 }
 
