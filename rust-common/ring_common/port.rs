@@ -245,16 +245,17 @@ impl<N: Nic> Port<N> {
         if wanted == old {
             return Ok(());
         }
-        let was_open = state.open.is_some();
-        Self::take_down(dev, &mut state, lock);
-        state.set_config(wanted);
-        if !was_open {
-            return lock.set_real_queues(wanted.queues, wanted.queues);
+        if state.open.is_none() {
+            lock.set_real_queues(wanted.queues, wanted.queues)?;
+            state.set_config(wanted, lock);
+            return Ok(());
         }
+        Self::take_down(dev, &mut state, lock);
+        state.set_config(wanted, lock);
         let Err(e) = Self::bring_up(dev, &mut state, lock) else {
             return Ok(());
         };
-        state.set_config(old);
+        state.set_config(old, lock);
         if let Err(again) = Self::bring_up(dev, &mut state, lock) {
             netdev::netdev_err!(
                 dev,
@@ -317,8 +318,9 @@ impl<N: Nic> Port<N> {
 }
 
 impl<N: Nic> State<N> {
-    fn set_config(&mut self, config: Config) {
-        if config.queues != self.config.queues {
+    fn set_config(&mut self, config: Config, lock: &OpsLock<'_>) {
+        // A table that the user set stays; the core has seen to it that it fits.
+        if config.queues != self.config.queues && !lock.is_rxfh_configured() {
             self.rss.spread(config.queues);
         }
         self.config = config;
