@@ -35,7 +35,7 @@ pub struct Identity {
     pub revision: u8,
     /// The BARs whose accesses reach [`Model::read`] and [`Model::write`].
     pub bars: Vec<Bar>,
-    /// Number of MSI-X vectors; the knob `msix_vectors` lowers it.
+    /// Number of MSI-X vectors, 1 to 2048; the knob `msix_vectors` lowers it.
     pub msix_vectors: u16,
     /// BAR that holds the MSI-X table and PBA, and nothing else. Not one of `bars`.
     pub msix_bar: u8,

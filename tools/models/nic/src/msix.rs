@@ -117,9 +117,9 @@ impl MsiX {
     pub fn read_pba(&self, offset: usize, data: &mut [u8]) {
         for (byte, at) in data.iter_mut().zip(offset..) {
             let vectors = self.vectors.iter().skip(at * 8).take(8);
-            *byte = vectors
-                .enumerate()
-                .fold(0, |bits, (n, vector)| bits | u8::from(vector.pending) << n);
+            *byte = vectors.enumerate().fold(0, |bits, (n, vector)| {
+                bits | (u8::from(vector.pending) << n)
+            });
         }
     }
 }

@@ -61,7 +61,7 @@ impl Pcap {
             ENHANCED_PACKET,
             &fixed,
             frame,
-            &[2 | 4 << 16, direction as u32, 0],
+            &[2 | (4 << 16), direction as u32, 0],
         )
     }
 

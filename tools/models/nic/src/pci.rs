@@ -54,7 +54,7 @@ const EXPRESS_LINK_CONTROL: usize = EXPRESS + 0x10;
 const EXPRESS_LINK_STATUS: usize = EXPRESS + 0x12;
 const EXPRESS_DEVICE_CONTROL_2: usize = EXPRESS + 0x28;
 /// Role-based error reporting, function level reset, payloads up to 256 bytes.
-const DEVICE_CAPABILITIES: u32 = 1 << 28 | 1 << 15 | 1;
+const DEVICE_CAPABILITIES: u32 = (1 << 28) | (1 << 15) | 1;
 const DEVICE_CONTROL_FLR: u16 = 1 << 15;
 /// Relaxed ordering and no snoop enabled, read requests up to 512 bytes.
 const DEVICE_CONTROL_DEFAULT: u16 = 0x2810;
@@ -177,7 +177,7 @@ impl Config {
         let mut effect = Effect::None;
         for (&byte, at) in data.iter().zip(offset..CONFIG_SIZE) {
             let mask = self.writable[at];
-            self.registers[at] = self.registers[at] & !mask | byte & mask;
+            self.registers[at] = (self.registers[at] & !mask) | (byte & mask);
             if at == EXPRESS_DEVICE_CONTROL + 1 && byte & (DEVICE_CONTROL_FLR >> 8) as u8 != 0 {
                 effect = Effect::Reset;
             }

@@ -23,7 +23,7 @@ use crate::{
     Counter, Report,
 };
 
-/// Frames up to this length are read from a wire; longer ones are cut off and dropped by it.
+/// Frames shorter than this are taken from a wire or sent; longer ones are dropped.
 pub const MAX_FRAME: usize = 16 << 10;
 /// Shortest frame on Ethernet, without FCS: shorter ones are padded, as a MAC does.
 const MIN_FRAME: usize = 60;
@@ -54,6 +54,8 @@ struct Counters {
     drop_full: Counter,
     drop_no_peer: Counter,
     drop_link_down: Counter,
+    /// Shorter or longer than any frame.
+    drop_length: Counter,
     drop_error: Counter,
 }
 
@@ -82,13 +84,14 @@ impl Wire {
             drop_full: counter("drop.full"),
             drop_no_peer: counter("drop.no_peer"),
             drop_link_down: counter("drop.link_down"),
+            drop_length: counter("drop.length"),
             drop_error: counter("drop.error"),
         };
         Self {
             port,
             link,
             up: true,
-            max_frame: MAX_FRAME,
+            max_frame: MAX_FRAME - 1,
             pcap: None,
             report: report.clone(),
             counters,
@@ -169,7 +172,7 @@ impl Wire {
 
     /// Sets the longest frame (without FCS) that the port sends; a longer one is a violation.
     pub fn set_max_frame(&mut self, len: usize) {
-        self.max_frame = len.min(MAX_FRAME);
+        self.max_frame = len.min(MAX_FRAME - 1);
     }
 
     /// Whether the cable is plugged in; nothing passes while it is not.
@@ -220,7 +223,10 @@ impl Wire {
                     return None;
                 }
                 Ok(_) if !self.up => self.drop_frame(|c| &c.drop_link_down),
-                Ok(len) if len < HEADER => self.drop_frame(|c| &c.drop_error),
+                // A frame that fills the buffer may have been cut off.
+                Ok(len) if len < HEADER || len >= buffer.len().min(MAX_FRAME) => {
+                    self.drop_frame(|c| &c.drop_length);
+                }
                 Ok(len) => {
                     self.counters.in_frames.add(1);
                     self.counters.in_bytes.add(len as u64);

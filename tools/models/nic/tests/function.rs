@@ -49,7 +49,7 @@ fn identity_and_capabilities() {
         "version 2, endpoint"
     );
     assert_ne!(
-        config(&mut f, express + 4, 4) & 1 << 28,
+        config(&mut f, express + 4, 4) & (1 << 28),
         0,
         "function level reset"
     );

@@ -108,8 +108,11 @@ fn datagrams_go_where_qemu_listens() {
     wire.send(&[2; 60]);
     let mut buffer = [0; 100];
     assert_eq!(qemu.recv(&mut buffer).unwrap(), 60);
+    qemu.send_to(&[3; 13], &local).unwrap();
+    qemu.send_to(&[3; MAX_FRAME + 1], &local).unwrap();
     qemu.send_to(&[3; 70], &local).unwrap();
     assert_eq!(receive(&mut wire), Some(vec![3; 70]));
+    assert_eq!(report.get("port0.drop.length"), 2);
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn a_capture_holds_both_directions() {
         if word(at) == 6 {
             let captured = word(at + 20) as usize;
             let options = at + 28 + captured.next_multiple_of(4);
-            assert_eq!(word(options), 4 << 16 | 2);
+            assert_eq!(word(options), (4 << 16) | 2);
             packets.push((
                 file[at + 28..at + 28 + captured].to_vec(),
                 word(options + 4),

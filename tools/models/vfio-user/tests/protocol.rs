@@ -148,7 +148,7 @@ fn access(offset: u64, region: u32, count: u32) -> Vec<u8> {
 }
 
 fn message(id: u16, command: u16, flags: u32, payload: &[u8]) -> Vec<u8> {
-    let ids = u32::from(id) | u32::from(command) << 16;
+    let ids = u32::from(id) | (u32::from(command) << 16);
     [
         words(&[ids, 16 + payload.len() as u32, flags, 0]),
         payload.to_vec(),
@@ -541,4 +541,38 @@ fn the_end_of_the_client_is_seen() {
     assert_eq!(client.serve().unwrap(), State::Open);
     client.stream.shutdown(std::net::Shutdown::Both).unwrap();
     assert_eq!(client.serve().unwrap(), State::Closed);
+}
+
+/// Any contents of any message are answered, and the stream goes on.
+#[test]
+fn random_messages_are_answered() {
+    let mut client = Client::connected();
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = move || {
+        // xorshift64
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..20_000 {
+        let command = 2 + (random() % 20) as u16;
+        // Small numbers, so that some of them are in range, among large ones.
+        let word = |value: u64| {
+            if value & 1 == 0 {
+                (value >> 1) & 0xf
+            } else {
+                value
+            }
+        };
+        let words = (0..random() % 12).flat_map(|_| (word(random()) as u32).to_le_bytes());
+        let payload: Vec<u8> = words.collect();
+        let fds = if random() % 8 == 0 {
+            eventfds(1)
+        } else {
+            Vec::new()
+        };
+        client.command_with_fds(command, &payload, &fds);
+        client.calls();
+    }
 }

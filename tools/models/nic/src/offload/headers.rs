@@ -189,7 +189,7 @@ fn packet_end(frame: &[u8], start: usize, len: usize) -> Result<usize, Malformed
 
 fn ipv4(frame: &[u8], offset: usize) -> Result<Ip, Malformed> {
     let first = be16(frame, offset)?;
-    let header = usize::from(first >> 8 & 0xf) * 4;
+    let header = usize::from((first >> 8) & 0xf) * 4;
     if first >> 12 != 4 || header < IPV4_MIN || offset + header > frame.len() {
         return Err(Malformed("bad version or length in the IPv4 header"));
     }

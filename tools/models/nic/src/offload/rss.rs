@@ -60,9 +60,9 @@ impl Toeplitz {
             // 40 bits of the key: a window of 32 for each of the 8 bits of the input byte.
             let bits = key[at..at + 5]
                 .iter()
-                .fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+                .fold(0u64, |bits, byte| (bits << 8) | u64::from(*byte));
             for (value, entry) in row.iter_mut().enumerate() {
-                for bit in (0..8).filter(|bit| value >> (7 - bit) & 1 != 0) {
+                for bit in (0..8).filter(|bit| (value >> (7 - bit)) & 1 != 0) {
                     *entry ^= (bits >> (8 - bit)) as u32;
                 }
             }

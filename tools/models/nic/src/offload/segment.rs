@@ -40,7 +40,7 @@ pub fn segment(
     let flags = frame[tcp + TCP_FLAGS];
     let sequence_at = tcp + TCP_SEQUENCE;
     let sequence =
-        u32::from(be16(frame, sequence_at)?) << 16 | u32::from(be16(frame, sequence_at + 2)?);
+        (u32::from(be16(frame, sequence_at)?) << 16) | u32::from(be16(frame, sequence_at + 2)?);
     let count = payload.len().div_ceil(usize::from(mss));
     for (n, piece) in payload.chunks(mss.into()).enumerate() {
         buffer.clear();
