@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Entry point; scripts/test and scripts/demo call it in the Debian root."""
+"""Entry point; the programs in scripts/ call it in the Debian root."""
 
 import argparse
 import os
@@ -8,13 +8,13 @@ import sys
 import time
 
 from . import tests  # noqa: F401 - registers every test
-from . import demo, runner
+from . import bench, demo, runner
 from .common import DRIVERS, Settings
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/test")
-    parser.add_argument("command", choices=("test", "demo"), help=argparse.SUPPRESS)
+    parser.add_argument("command", choices=("test", "demo", "bench"), help=argparse.SUPPRESS)
     parser.add_argument("--release", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="name the tests and run none")
     parser.add_argument(
@@ -25,6 +25,7 @@ def arguments():
     )
     parser.add_argument("--driver", choices=DRIVERS, help="guest tests of one driver only")
     parser.add_argument("--long", action="store_true", help="also the tests that take long")
+    parser.add_argument("--runs", type=int, default=5, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -41,6 +42,8 @@ def main():
     settings = Settings(options.release)
     if options.command == "demo":
         return demo.run(settings, *results_folder(settings))
+    if options.command == "bench":
+        return bench.run(settings, *results_folder(settings), options.runs)
     chosen = runner.select(options.only, options.driver, options.long)
     if options.list:
         print("\n".join(test.name for test in chosen))

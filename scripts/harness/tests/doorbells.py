@@ -13,44 +13,45 @@ PACKETS = 20000
 UNANNOUNCED = 64
 
 
+def pktgen(rig, packets, burst):
+    """Sends with the kernel's packet generator; returns what the NIC counted meanwhile."""
+    settings = (
+        f"count {packets}",
+        "pkt_size 60",
+        f"burst {burst}",
+        "clone_skb 0",
+        "delay 0",
+        f"dst {rig.peer.v4}",
+        f"dst_mac {rig.peer.mac}",
+    )
+    script = [
+        "set -e",
+        "modprobe pktgen",
+        "cd /proc/net/pktgen",
+        f"echo 'add_device {rig.interface}' > kpktgend_0",
+        *(f"echo '{setting}' > {rig.interface}" for setting in settings),
+        "echo start > pgctrl",
+        f"grep -q 'Result: OK' {rig.interface}",
+        "echo rem_device_all > kpktgend_0",
+        "cd /",
+        "modprobe -r pktgen",
+    ]
+    rig.model.ask({"clear": "counters"})
+    rig.guest.run("\n".join(script), timeout=120)
+    return rig.model.counters()
+
+
 @test(drivers=OURS, boots=(FULL,))
 def transmit_doorbells(rig):
     """A burst costs one doorbell: at most 1/16 per packet with bursts of 32."""
     rig.ensure_up()
-    rig.model.ask({"clear": "counters"})
-    rig.guest.run("modprobe pktgen")
-    script = "\n".join(
-        [
-            "set -e",
-            "cd /proc/net/pktgen",
-            f"echo 'add_device {rig.interface}' > kpktgend_0",
-            f"cd /proc/net/pktgen; f={rig.interface}",
-            *(
-                f"echo '{setting}' > $f"
-                for setting in (
-                    f"count {PACKETS}",
-                    "pkt_size 60",
-                    f"burst {BURST}",
-                    "clone_skb 0",
-                    "delay 0",
-                    f"dst {rig.peer.v4}",
-                    f"dst_mac {rig.peer.mac}",
-                )
-            ),
-            "echo start > pgctrl",
-            "grep -q 'Result: OK' $f",
-            "echo rem_device_all > kpktgend_0",
-        ]
-    )
-    rig.guest.run(script, timeout=120)
-    counters = rig.model.counters()
+    counters = pktgen(rig, PACKETS, BURST)
     packets, doorbells = counters["tx_packets"], counters["doorbell_sq"]
     expect(packets >= PACKETS, f"{packets} of {PACKETS} packets reached the NIC")
     expect(
         doorbells * 16 <= packets,
         f"{doorbells} doorbells for {packets} packets, at most one for 16 is right",
     )
-    rig.guest.run("modprobe -r pktgen")
 
 
 @test(drivers=OURS, boots=(FULL,))
