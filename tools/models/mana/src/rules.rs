@@ -86,5 +86,6 @@ nic::rules! {
     TX_CSUM_SEED = "tx-csum-seed", "the checksum field of an offloaded packet was not the pseudo header's sum";
     TX_LSO_HEADER = "tx-lso-header", "the first element of an LSO packet was not exactly its headers, or last_vbytes differed";
     TX_LSO_MSS = "tx-lso-mss", "an LSO packet had a segment size of 0 or one that does not fit the MTU, or no payload";
+    TX_LSO_FLAGS = "tx-lso-flags", "an LSO packet did not ask for its IP and TCP checksums, or did not say which IP it is";
     TX_LSO_SEED = "tx-lso-seed", "an LSO packet's IP length, IP checksum or TCP checksum was not prepared";
 }

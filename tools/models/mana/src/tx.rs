@@ -132,8 +132,14 @@ impl Oob {
             (true, true) => return Some(&rules::TX_OOB_IP),
         };
         let wants_checksum = self.l4_checksum().is_some() || short.comp_iphdr_csum();
-        if said != network && (said.is_some() || wants_checksum) {
+        let is_named = said.is_some() && said == network;
+        if !is_named && (said.is_some() || wants_checksum) {
             return Some(&rules::TX_OOB_IP);
+        }
+        let is_lso = wqe.header.oob_in_sgl();
+        let has_ip_checksum = short.comp_iphdr_csum() || network == Some(Network::V6);
+        if is_lso && !(is_named && has_ip_checksum && short.comp_tcp_csum()) {
+            return Some(&rules::TX_LSO_FLAGS);
         }
         let transport = self.l4_checksum()?;
         let is_both = short.comp_tcp_csum() && short.comp_udp_csum();
@@ -146,7 +152,6 @@ impl Oob {
         if is_given && short.trans_off() as usize != ip.l4_offset {
             return Some(&rules::TX_OOB_TRANS_OFF);
         }
-        let is_lso = wqe.header.oob_in_sgl();
         let at = ip.l4_offset + transport.checksum_offset();
         let seed = u16::from_be_bytes([frame[at], frame[at + 1]]);
         let is_seeded = headers

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    lso_wqe, other, rx_wqe, tcp, tx_wqe, udp, Raw, CQ_SIZE, IPV4, IPV6, PAGE, TCP_CSUM, UDP_CSUM,
-    VECTORS, WQ_SIZE,
+    lso_wqe, other, rx_wqe, tcp, tx_wqe, udp, Raw, CQ_SIZE, IPV4, IPV6, IP_CSUM, PAGE, TCP_CSUM,
+    UDP_CSUM, VECTORS, WQ_SIZE,
 };
 use mana::{
     abi::{Sge, TxLongOob, CQE_SIZE, OOB_SMALL},
@@ -44,8 +44,16 @@ fn with_long(raw: &mut Raw, long: TxLongOob) {
 /// Sends an LSO packet as a header element and a payload element, with `change` applied to both and the size.
 fn with_lso(raw: &mut Raw, frame: &[u8], header: usize, mss: u32) {
     let sges = [raw.data(&frame[..header]), raw.data(&frame[header..])];
-    let oob = raw.oob(IPV4 | TCP_CSUM, 34);
+    let oob = raw.oob(IPV4 | IP_CSUM | TCP_CSUM, 34);
     raw.send_wqe(&lso_wqe(oob.as_bytes(), &sges, mss));
+}
+
+/// Sends a good LSO packet with other flags in its OOB.
+fn lso_with_flags(raw: &mut Raw, flags: u32) {
+    let frame = common::lso(&[1; 3000]);
+    let sges = [raw.data(&frame[..54]), raw.data(&frame[54..])];
+    let oob = raw.oob(flags, 34);
+    raw.send_wqe(&lso_wqe(oob.as_bytes(), &sges, 1000));
 }
 
 fn receive_buffer(raw: &mut Raw, change: fn(&mut Sge), first: u32, flags: u32) {
@@ -345,11 +353,15 @@ const CASES: &[Case] = &[
     (&TX_LSO_HEADER, Raw::running, |raw| with_lso(raw, &common::lso(&[1; 3000]), 60, 1000)),
     (&TX_LSO_HEADER, Raw::running, |raw| {
         let sges = [raw.data(&common::lso(&[1; 3000]))];
-        let oob = raw.oob(IPV4 | TCP_CSUM, 34);
+        let oob = raw.oob(IPV4 | IP_CSUM | TCP_CSUM, 34);
         raw.send_wqe(&lso_wqe(oob.as_bytes(), &sges, 1000));
     }),
     (&TX_LSO_MSS, Raw::running, |raw| with_lso(raw, &common::lso(&[1; 3000]), 54, 0)),
     (&TX_LSO_MSS, Raw::running, |raw| with_lso(raw, &common::lso(&[1; 12000]), 54, 10000)),
+    (&TX_LSO_FLAGS, Raw::running, |raw| lso_with_flags(raw, IPV4 | TCP_CSUM)),
+    (&TX_LSO_FLAGS, Raw::running, |raw| lso_with_flags(raw, IPV4 | IP_CSUM)),
+    (&TX_LSO_FLAGS, Raw::running, |raw| lso_with_flags(raw, 0)),
+    (&TX_OOB_IP, Raw::running, |raw| { let oob = raw.oob(IP_CSUM, 0); raw.send_frame(&other(64), oob); }),
     (&TX_LSO_SEED, Raw::running, |raw| { let mut frame = common::lso(&[1; 3000]); frame[17] = 60; with_lso(raw, &frame, 54, 1000); }),
     (&TX_LSO_SEED, Raw::running, |raw| { let mut frame = common::lso(&[1; 3000]); frame[25] = 1; with_lso(raw, &frame, 54, 1000); }),
     (&TX_LSO_SEED, Raw::running, |raw| { let mut frame = common::lso(&[1; 3000]); frame[51] ^= 1; with_lso(raw, &frame, 54, 1000); }),

@@ -168,8 +168,11 @@ impl Session {
             }
             Kind::Rq => {
                 if self.vports[port].steering.uses(wq) {
-                    let place = format_args!("RQ {wq} of port {port}");
-                    self.violate_cleanup(bus, &rules::RQ_STEERED, place);
+                    self.violate_cleanup(
+                        bus,
+                        &rules::RQ_STEERED,
+                        format_args!("RQ {wq} of port {port}"),
+                    );
                 }
             }
         }
