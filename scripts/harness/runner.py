@@ -202,7 +202,8 @@ class Runner:
             self._payload = build.build_payload(self.settings, log, with_modules)
             self.settings = fastest(self.settings, self.results / "kvm", self._payload)
         except Failure as failure:
-            self._unprepared = failure
+            print(f"# {failure}", flush=True)
+            self._unprepared = Failure("the guests could not be prepared, see above")
         print(f"# guests prepared in {ticker.stop():.1f} s", flush=True)
 
     def _run_one(self, test, folder, body):

@@ -67,14 +67,11 @@ def modules_w1(settings, log):
 
 @host_test()
 def shellcheck(_settings, log):
-    scripts = REPOSITORY / "scripts"
-    names = ["setup", "enter", "demo", "test", "lib/into-root", "../.ci/run"]
-    files = [str(scripts / name) for name in names]
-    for pattern in ("lib/*.sh", "inside/*"):
-        files += [str(path) for path in sorted(scripts.glob(pattern))]
     guest = REPOSITORY / "tools/selftests/guest"
-    files += [str(guest / "init"), str(guest / "initrd-init")]
-    build.run(log, "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *files)
+    files = [REPOSITORY / ".ci/run", guest / "init", guest / "initrd-init"]
+    for pattern in ("*", "lib/*", "inside/*"):
+        files += [path for path in (REPOSITORY / "scripts").glob(pattern) if path.is_file()]
+    build.run(log, "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *map(str, files))
 
 
 @host_test()
