@@ -120,16 +120,10 @@ impl OpsLock<'_> {
         unsafe { bindings::netif_is_rxfh_configured(self.device_ptr()) }
     }
 
-    /// Lets the stack use all TX queues, before the device has sent anything.
-    pub fn start_all_queues(&self) {
-        // SAFETY: The device is valid by the type invariant; its number of
-        // queues is stable under the instance lock.
-        unsafe { bindings::rc_helper_netif_tx_start_all_queues(self.device_ptr()) };
-    }
-
     /// Lets the stack use all TX queues, and sends what waits.
     pub fn wake_all_queues(&self) {
-        // SAFETY: As in `start_all_queues`.
+        // SAFETY: The device is valid by the type invariant; its number of
+        // queues is stable under the instance lock.
         unsafe { bindings::rc_helper_netif_tx_wake_all_queues(self.device_ptr()) };
     }
 

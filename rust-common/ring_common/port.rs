@@ -197,8 +197,9 @@ impl<N: Nic> Port<N> {
             Self::take_down(dev, state, lock);
             return Err(e);
         }
-        lock.start_all_queues();
         Self::link_changed(dev);
+        // Not only started: packets may wait since before a reconfiguration.
+        lock.wake_all_queues();
         Ok(())
     }
 

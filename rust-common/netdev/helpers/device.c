@@ -120,20 +120,6 @@ void rc_helper_netif_tx_disable(struct net_device *dev)
 EXPORT_SYMBOL_GPL(rc_helper_netif_tx_disable);
 
 /**
- * rc_helper_netif_tx_start_all_queues() - Let the stack use all TX queues
- * @dev: network device
- *
- * Does not reschedule what waits in the queueing disciplines.
- *
- * Context: Any; the instance lock keeps the number of queues.
- */
-void rc_helper_netif_tx_start_all_queues(struct net_device *dev)
-{
-	netif_tx_start_all_queues(dev);
-}
-EXPORT_SYMBOL_GPL(rc_helper_netif_tx_start_all_queues);
-
-/**
  * rc_helper_netif_tx_wake_all_queues() - Start and reschedule all TX queues
  * @dev: network device
  *
