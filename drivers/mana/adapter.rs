@@ -243,6 +243,14 @@ impl Adapter {
         self.function.clear_master();
     }
 
+    /// Sends a command that makes the device give memory back. If it does not,
+    /// it loses its access to all memory.
+    pub(crate) fn take_back<C: Command>(&self, command: &C) {
+        if self.call(command).is_err() {
+            self.hwc.give_up();
+        }
+    }
+
     /// Reports a device that says what cannot be.
     pub(crate) fn complain(&self, what: fmt::Arguments<'_>) {
         dev_err!(self.dev, "{}; remove and rescan the PCI function\n", what);

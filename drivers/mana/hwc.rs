@@ -197,6 +197,19 @@ impl Hwc {
         channel.established = None;
     }
 
+    /// Gives the device up, as after a command without an answer: commands fail,
+    /// and it has no access to memory any more. Process context, sleeps.
+    pub(crate) fn give_up(&self) {
+        let mut channel = self.channel.lock();
+        if !channel.failed {
+            dev_err!(
+                self.dev,
+                "the device keeps memory that it must give back, so its DMA is stopped; remove and rescan the PCI function\n"
+            );
+            channel.fail();
+        }
+    }
+
     /// Checks that commands and interrupts work.
     fn test(&self) -> Result {
         let queue_index = self.shared.eq.load(Ordering::Relaxed);
@@ -285,9 +298,10 @@ impl Hwc {
             status => {
                 dev_err!(
                     self.dev,
-                    "command {} refused with status {:#x}; is the firmware of the adapter too old for it?\n",
+                    "command {} refused with status {:#x}; {}\n",
                     C::NAME,
-                    status
+                    status,
+                    C::HINT
                 );
                 return Err(EPROTO);
             }

@@ -51,21 +51,16 @@ use crate::{
     adapter::Adapter,
     gdma::{
         eq::{
-            self,
-            EventReader,
-            EventRing, //
+            EventQueue,
+            EventReader, //
         },
-        region::DmaRegion,
         wq::WorkQueue,
         Event,
-        QueueType,
-        MANA_PAGE_SIZE, //
+        QueueType, //
     },
     hwc::commands::{
         ConfigVportRx,
         ConfigVportTx,
-        CreateQueue,
-        DisableQueue,
         FenceRq,
         QueryLinkConfig,
         QueryVportConfig,
@@ -91,11 +86,6 @@ const MANA_INDIRECT_TABLE_MAX_SIZE: u32 = 512;
 
 /// Bytes of the Ethernet header, which the device's MTU counts in.
 const ETH_HLEN: u32 = 14;
-
-/// Bytes of an event queue: one event per completion queue is outstanding.
-const EQ_SIZE: usize = 8 * MANA_PAGE_SIZE;
-/// Events that the device may hold back (`LOG2_EQ_THROTTLE`).
-const LOG2_EQ_THROTTLE: u32 = 3;
 
 /// How long a fence may take to come through, and how long to wait for the
 /// device's writes to end when it does not.
@@ -218,52 +208,6 @@ impl Fence {
     }
 }
 
-/// An event queue on the device. The last of its users destroys it, which
-/// sleeps, and then frees the memory.
-pub(crate) struct EventQueue {
-    adapter: Arc<Adapter>,
-    id: u32,
-    ring: EventRing,
-}
-
-impl EventQueue {
-    /// Makes an event queue that raises the MSI-X vector `vector`. Process
-    /// context, sleeps.
-    fn new(adapter: &Arc<Adapter>, vector: u32) -> Result<Self> {
-        let ring = eq::ring(adapter.device(), EQ_SIZE)?;
-        let region = DmaRegion::new(adapter, ring.mem())?;
-        let memory = region.memory();
-        let created = adapter.call(&CreateQueue::event(
-            adapter.registered(),
-            memory,
-            LOG2_EQ_THROTTLE,
-            vector,
-        ))?;
-        region.taken_over();
-        let queue = Self {
-            adapter: adapter.clone(),
-            id: created.queue_index,
-            ring,
-        };
-        // Checked last: from here on, dropping the queue destroys it.
-        if queue.id > regs::EQ_ID.max() {
-            adapter.complain(format_args!(
-                "the device gave an event queue the id {}",
-                queue.id
-            ));
-            return Err(EPROTO);
-        }
-        Ok(queue)
-    }
-}
-
-impl Drop for EventQueue {
-    fn drop(&mut self) {
-        // A failure has been reported, and the device's access to memory ended.
-        let _ = self.adapter.call(&DisableQueue::event(self.id));
-    }
-}
-
 /// An event queue, as NAPI sees it: nothing to do, since completion queues are
 /// armed one by one.
 pub(crate) struct EventVector(Arc<EventQueue>);
@@ -282,8 +226,8 @@ impl Interrupt for EventInterrupt {
     fn interrupt(&mut self) -> Wake {
         let mut wake = Wake::Nothing;
         // At most one lap, so that a device gone mad does not keep the CPU.
-        for _ in 0..self.queue.ring.size().get() {
-            match self.reader.next(&self.queue.ring) {
+        for _ in 0..self.queue.ring().size().get() {
+            match self.reader.next(self.queue.ring()) {
                 // Which queue does not matter: NAPI looks at both.
                 Some(Event::Completion { .. }) => wake = Wake::Poll,
                 Some(_) => self.counters.eqe_unknown_type.add(1),
@@ -293,7 +237,7 @@ impl Interrupt for EventInterrupt {
         if self.reader.take_overrun() {
             self.counters.eq_overrun.add(1);
         }
-        self.reader.arm(&self.doorbell, self.queue.id);
+        self.reader.arm(&self.doorbell, self.queue.id());
         wake
     }
 }
@@ -373,7 +317,7 @@ impl Nic for Port {
         let queue = Arc::new(EventQueue::new(&self.adapter, vector)?, GFP_KERNEL)?;
         Ok(VectorParts {
             interrupt: EventInterrupt {
-                reader: EventReader::new(&queue.ring)?,
+                reader: EventReader::new(queue.ring())?,
                 doorbell: self.adapter.doorbell(regs::DOORBELL_OFFSET_EQ)?,
                 queue: queue.clone(),
                 counters: self.counters.clone(),
@@ -396,7 +340,7 @@ impl Nic for Port {
             QueueType::Send,
             entries,
             entries,
-            vector.0.id,
+            vector.0.clone(),
         )?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
         let mem_key = self.adapter.registered().gpa_mkey;
@@ -426,7 +370,7 @@ impl Nic for Port {
             QueueType::Receive,
             entries,
             completions,
-            vector.0.id,
+            vector.0.clone(),
         )?;
         let fence = Arc::pin_init(Fence::new(), GFP_KERNEL)?;
         let mut receivers = session.receivers.lock();

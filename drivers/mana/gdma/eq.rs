@@ -6,7 +6,8 @@ use core::mem::offset_of;
 
 use kernel::{
     device,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 use netdev::{
     dma,
@@ -16,10 +17,24 @@ use ring_common::desc_ring::DescRing;
 
 use super::{
     laps::Laps,
+    region::DmaRegion,
     Eqe,
-    Event, //
+    Event,
+    MANA_PAGE_SIZE, //
 };
-use crate::regs;
+use crate::{
+    adapter::Adapter,
+    hwc::commands::{
+        CreateQueue,
+        DisableQueue, //
+    },
+    regs, //
+};
+
+/// Bytes of an event queue: one event per completion queue is outstanding.
+const EQ_SIZE: usize = 8 * MANA_PAGE_SIZE;
+/// Events that the device may hold back (`LOG2_EQ_THROTTLE`).
+const LOG2_EQ_THROTTLE: u32 = 3;
 
 /// Memory of an event queue.
 pub(crate) type EventRing = DescRing<{ size_of::<Eqe>() }>;
@@ -71,5 +86,67 @@ impl EventReader {
         if core::mem::take(&mut self.fresh) {
             doorbell.write(regs::eq_doorbell(id, self.laps.head()));
         }
+    }
+}
+
+/// An event queue of the Ethernet function.
+///
+/// Its interrupt and all completion queues on it share it; the last one destroys
+/// it on the device, which sleeps, and then frees the memory.
+pub(crate) struct EventQueue {
+    adapter: Arc<Adapter>,
+    id: u32,
+    ring: EventRing,
+}
+
+impl EventQueue {
+    /// Makes an event queue that raises the MSI-X vector `vector`. Process
+    /// context, sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM` if there is no such memory.
+    /// - `EPROTO` if the device gives an id that cannot be.
+    /// - What the channel returns.
+    pub(crate) fn new(adapter: &Arc<Adapter>, vector: u32) -> Result<Self> {
+        let ring = ring(adapter.device(), EQ_SIZE)?;
+        let region = DmaRegion::new(adapter, ring.mem())?;
+        let created = adapter.call(&CreateQueue::event(
+            adapter.registered(),
+            region.memory(),
+            LOG2_EQ_THROTTLE,
+            vector,
+        ))?;
+        region.taken_over();
+        let queue = Self {
+            adapter: adapter.clone(),
+            id: created.queue_index,
+            ring,
+        };
+        // Checked last: from here on, dropping the queue destroys it.
+        if queue.id > regs::EQ_ID.max() {
+            adapter.complain(format_args!(
+                "the device gave an event queue the id {}",
+                queue.id
+            ));
+            return Err(EPROTO);
+        }
+        Ok(queue)
+    }
+
+    /// Id of the queue, 16 bits.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Memory of the queue.
+    pub(crate) fn ring(&self) -> &EventRing {
+        &self.ring
+    }
+}
+
+impl Drop for EventQueue {
+    fn drop(&mut self) {
+        self.adapter.take_back(&DisableQueue::event(self.id));
     }
 }

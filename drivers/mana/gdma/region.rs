@@ -78,7 +78,7 @@ impl<'a> DmaRegion<'a> {
 
 impl Drop for DmaRegion<'_> {
     fn drop(&mut self) {
-        // A failure has been reported; there is nothing else to do about it.
+        // A failure has been reported. No queue uses the region.
         let _ = self.adapter.call(&DestroyDmaRegion {
             dma_region_handle: self.handle,
         });

@@ -14,6 +14,7 @@ use super::{
         CompletionReader,
         CompletionRing, //
     },
+    eq::EventQueue,
     region::DmaRegion,
     QueueType, //
 };
@@ -48,11 +49,14 @@ pub(crate) struct WorkQueue {
     cq_id: u32,
     work: WorkRing,
     completions: CompletionRing,
+    // Behind the memory, and behind `drop`: no event queue goes before those
+    // that report to it.
+    _events: Arc<EventQueue>,
 }
 
 impl WorkQueue {
     /// Makes a work queue of `units` basic units and a completion queue of
-    /// `completions` entries (powers of two), with events on `eq`. Process
+    /// `completions` entries (powers of two), which reports to `events`. Process
     /// context, sleeps.
     ///
     /// # Errors
@@ -66,7 +70,7 @@ impl WorkQueue {
         kind: QueueType,
         units: u32,
         completions: u32,
-        eq: u32,
+        events: Arc<EventQueue>,
     ) -> Result<Self> {
         let work = WorkRing::new(adapter.device(), units)?;
         let completions = CompletionRing::new(adapter.device(), completions)?;
@@ -77,7 +81,7 @@ impl WorkQueue {
             kind,
             wq_region.memory(),
             cq_region.memory(),
-            eq,
+            events.id(),
         ))?;
         if object.wq_obj == INVALID_MANA_HANDLE {
             adapter.complain(format_args!("the device created a queue without a handle"));
@@ -93,6 +97,7 @@ impl WorkQueue {
             cq_id: object.cq_id,
             work,
             completions,
+            _events: events,
         };
         // Checked last: from here on, dropping the queue destroys it.
         let max = regs::QUEUE_ID.max();
@@ -149,9 +154,7 @@ impl WorkQueue {
 
 impl Drop for WorkQueue {
     fn drop(&mut self) {
-        // A failure has been reported, and the device's access to memory ended.
-        let _ = self
-            .adapter
-            .call(&DestroyWqObj::new(self.kind, self.handle));
+        self.adapter
+            .take_back(&DestroyWqObj::new(self.kind, self.handle));
     }
 }

@@ -42,9 +42,13 @@ pub(crate) trait Command: IntoBytes + Immutable {
     /// Whether a device that refuses the command works well without it, so that
     /// the refusal is not worth a message.
     const OPTIONAL: bool = false;
+    /// What a user can do about a refusal.
+    const HINT: &'static str = "remove and rescan the PCI function";
     /// Body of the response.
     type Response: FromBytes;
 }
+
+const FEWER_QUEUES: &str = "try fewer queues (ethtool -L) or smaller rings (ethtool -G)";
 
 /// Asserts the sizes of a command's messages as the C headers give them,
 /// headers included.
@@ -163,6 +167,7 @@ impl Command for VerifyVfDriverVersion {
     const NAME: &'static str = "GDMA_VERIFY_VF_DRIVER_VERSION";
     const OPCODE: u32 = 1;
     const ADDRESSED: bool = false;
+    const HINT: &'static str = "the adapter wants another version of the driver";
     type Response = DeviceVersion;
 }
 
@@ -328,6 +333,7 @@ pub(crate) struct QueueCreated {
 impl Command for CreateQueue {
     const NAME: &'static str = "GDMA_CREATE_QUEUE";
     const OPCODE: u32 = 12;
+    const HINT: &'static str = FEWER_QUEUES;
     type Response = QueueCreated;
 }
 
@@ -396,6 +402,7 @@ impl Command for CreateDmaRegion {
     const NAME: &'static str = "GDMA_CREATE_DMA_REGION";
     const OPCODE: u32 = 25;
     const ADDRESSED: bool = false;
+    const HINT: &'static str = FEWER_QUEUES;
     type Response = DmaRegionCreated;
 }
 
@@ -639,6 +646,7 @@ impl Command for CreateWqObj {
     const OPCODE: u32 = 0x20004;
     const VERSION: u16 = 3;
     const RESPONSE_VERSION: u16 = 2;
+    const HINT: &'static str = FEWER_QUEUES;
     type Response = WqObj;
 }
 
