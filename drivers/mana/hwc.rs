@@ -70,6 +70,10 @@ const READY_TIMEOUT: Delta = Delta::from_secs(60);
 /// (`HW_CHANNEL_WAIT_RESOURCE_TIMEOUT_MS`).
 const DEFAULT_TIMEOUT_MS: u32 = 30_000;
 
+/// The device may ask for more or less, but not for no time at all, and not for
+/// more than this.
+const MAX_TIMEOUT_MS: u32 = 120_000;
+
 /// How often a wait looks whether the device is still there.
 const PRESENCE_MS: u32 = 1_000;
 
@@ -120,6 +124,13 @@ impl Shared {
             // CAST: the halves of the word.
             wqe_offset: answer as u32,
             len: (answer >> 32) as u32,
+        }
+    }
+
+    fn set_timeout_ms(&self, ms: u32) {
+        if ms != 0 {
+            let ms = ms.min(MAX_TIMEOUT_MS);
+            self.timeout_ms.store(ms, Ordering::Relaxed);
         }
     }
 
@@ -233,9 +244,9 @@ impl Hwc {
         self.shared.timeout_ms.load(Ordering::Relaxed)
     }
 
-    /// Sets how long a command may take, ms.
+    /// Takes over how long a command may take, ms, within limits.
     pub(crate) fn set_timeout_ms(&self, ms: u32) {
-        self.shared.timeout_ms.store(ms, Ordering::Relaxed);
+        self.shared.set_timeout_ms(ms);
     }
 
     /// Sends `command` to the function `id` and returns the response. Process

@@ -115,7 +115,7 @@ impl HwcInterrupt {
                 shared.ready.complete();
             }
             Event::HwcReconfig { kind, value } => match Reconfig::new(kind, value) {
-                Reconfig::Timeout(ms) => shared.timeout_ms.store(ms, Ordering::Relaxed),
+                Reconfig::Timeout(ms) => shared.set_timeout_ms(ms),
                 Reconfig::Link(up) => shared.link.changed(up),
                 Reconfig::Unknown(kind) => self.unexpected("reconfiguration", kind),
             },
