@@ -23,6 +23,8 @@ pub struct Mana {
     /// Request in the shared memory that the PF has not served yet.
     pending: Option<Request>,
     session: Option<Session>,
+    /// A reset ended the last session.
+    has_lost_session: bool,
     /// Statistics outlive sessions.
     stats: GfStats,
 }
@@ -35,6 +37,7 @@ impl Mana {
             shm: Shm::default(),
             pending: None,
             session: None,
+            has_lost_session: false,
             stats: GfStats::default(),
         }
     }
@@ -88,12 +91,17 @@ impl Mana {
             return false;
         }
         bus.report.add("hwc_established", 1);
+        self.has_lost_session = false;
         self.session = Some(Session::establish(bus, at, self.ports, self.stats));
         true
     }
 
     fn destroy(&mut self, bus: &Bus) -> bool {
         let Some(session) = &self.session else {
+            // A driver that resets the function in the middle of its work still takes down what it had set up.
+            if std::mem::take(&mut self.has_lost_session) {
+                return true;
+            }
             bus.report
                 .violate(&rules::SHM_ORDER, "DESTROY_HWC without an HWC");
             return false;
@@ -219,6 +227,7 @@ impl Model for Mana {
     }
 
     fn reset(&mut self, _bus: &mut Bus) {
+        self.has_lost_session |= self.session.is_some();
         self.end_session();
         self.shm = Shm::default();
         self.pending = None;

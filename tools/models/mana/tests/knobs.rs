@@ -260,6 +260,8 @@ fn a_reset_forgets_everything() {
     // A late interrupt handler may still ring.
     raw.ring_page(hwc_id::DOORBELL, doorbell_offset::EQ, 0);
     assert_eq!(raw.counter("doorbell_after_destroy"), 1);
+    // The driver does not know that a reset took the HWC away.
+    raw.smc_served([0, 0, 0, 0, 0, 0, 0, 2]);
     raw.establish();
     raw.register();
     raw.up();
