@@ -4,7 +4,7 @@
 import json
 import statistics
 
-from . import build, wire
+from . import build
 from .common import DRIVERS, Failure
 from .demo import Phase
 from .guest import Boot
@@ -77,7 +77,6 @@ def run(settings, results, shown_results, runs):
         with Phase(step.__name__.replace("_", " ")):
             step(settings, results / f"{step.__name__}.txt")
     payload = build.build_payload(settings, results / "payload.txt")
-    servers = wire.Servers()
     figures = {driver.module: [] for driver in DRIVERS.values()}
     try:
         for number in range(1, runs + 1):
@@ -94,8 +93,6 @@ def run(settings, results, shown_results, runs):
     except Failure as failure:
         print(f"\nbench: {failure}\n  what explains it is in {shown_results}")
         return 1
-    finally:
-        servers.close()
     (results / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     table(figures)
     print(

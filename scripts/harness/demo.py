@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The demonstration: one guest, two ports, the stock driver and ours in turn, a table at the end."""
 
-from . import build, runner, wire
+from . import build, runner
 from .common import DRIVERS, Failure
 from .guest import Boot, fastest
 from .rig import Rig
@@ -95,31 +95,27 @@ def demonstrate(settings, results):
     with Phase("guest's disk with our modules"):
         payload = build.build_payload(settings, results / "payload.txt")
     settings = fastest(settings, results / "kvm", payload)
-    servers = wire.Servers()
     columns = {}
-    try:
-        for driver in DRIVERS.values():
-            with Phase(f"boot, {driver.module}"):
-                rig = Rig(settings, driver, BOOT, results / driver.name, payload)
-            try:
-                with Phase(f"load {driver.module}, ports up"):
-                    rig.ensure_up()
-                if driver.ours:
-                    show(rig, "uname -r; lsmod | grep -E '^(mana|ring)'")
-                    for flag in ("-i", "-l", "-g"):
-                        show(rig, f"ethtool {flag} {rig.interface}")
-                    show(rig, f"ip -s link show dev {rig.interface}")
-                columns[f"{driver.module}.ko"] = measure(rig)
-                rig.check()
-                with Phase(f"unload {driver.module}"):
-                    rig.unload()
-            except BaseException:
-                rig.save()
-                raise
-            finally:
-                rig.close()
-    finally:
-        servers.close()
+    for driver in DRIVERS.values():
+        with Phase(f"boot, {driver.module}"):
+            rig = Rig(settings, driver, BOOT, results / driver.name, payload)
+        try:
+            with Phase(f"load {driver.module}, ports up"):
+                rig.ensure_up()
+            if driver.ours:
+                show(rig, "uname -r; lsmod | grep -E '^(mana|ring)'")
+                for flag in ("-i", "-l", "-g"):
+                    show(rig, f"ethtool {flag} {rig.interface}")
+                show(rig, f"ip -s link show dev {rig.interface}")
+            columns[f"{driver.module}.ko"] = measure(rig)
+            rig.check()
+            with Phase(f"unload {driver.module}"):
+                rig.unload()
+        except BaseException:
+            rig.save()
+            raise
+        finally:
+            rig.close()
     table(columns)
     print(
         f"\n  Kernel {settings.release}, unmodified. The NIC is a model"

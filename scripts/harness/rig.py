@@ -28,9 +28,10 @@ class Rig:
         # dma_in_use() before the driver came for the first time.
         self.idle_dma = None
         folder.mkdir(parents=True, exist_ok=True)
-        self.peers, self.model, self.guest = [], None, None
+        self.peers, self.servers, self.model, self.guest = [], None, None, None
         try:
             self.peers = [wire.Peer(port) for port in range(boot.ports)]
+            self.servers = wire.Servers()
             program = settings.models / driver.model
             self.model = Model(program, folder, [peer.wire for peer in self.peers], dict(boot.knobs))
             self.guest = Guest(settings, boot, folder, payload, [self.model.socket])
@@ -173,5 +174,7 @@ class Rig:
             self.guest.close()
         if self.model:
             self.model.close()
+        if self.servers:
+            self.servers.close()
         for peer in self.peers:
             peer.close()

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 
-from . import build, wire
+from . import build
 from .checks import SKIPS, reviewed
 from .common import DRIVERS, Driver, Failure, Settings, Skip
 from .guest import Boot, fastest
@@ -141,12 +141,8 @@ class Runner:
         guests = [test for test in tests if test.driver is not None]
         if guests:
             self._prepare()
-            servers = wire.Servers()
-            try:
-                for group in dict.fromkeys(test.group for test in guests):
-                    self._run_group(group, [test for test in guests if test.group == group])
-            finally:
-                servers.close()
+            for group in dict.fromkeys(test.group for test in guests):
+                self._run_group(group, [test for test in guests if test.group == group])
         self._summary(time.monotonic() - start)
         return self.counts["failed"] == 0
 

@@ -78,7 +78,8 @@ class Peer:
 
 
 class Servers:
-    """The servers that the guests' clients talk to; they listen on every port's address."""
+    """The servers that a guest's clients talk to; they listen on every port's address. Each guest
+    gets new ones: a client that vanishes with its guest leaves its server waiting."""
 
     def __init__(self):
         self._processes = [

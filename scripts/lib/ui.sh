@@ -47,21 +47,21 @@ follow() {
         sleep 0.5
         if [[ -t 1 ]]; then
             last=$(tail -n 1 "$log" | tr -cd '[:print:]')
-            printf '\r\033[K  %-36s %6s  %.60s' "$title" "$(clock $((SECONDS - start)))" "$last"
+            printf '\r\033[K  %-42s %6s  %.60s' "$title" "$(clock $((SECONDS - start)))" "$last"
         elif ((SECONDS - start >= said + 30)); then
             said=$((SECONDS - start))
-            printf '  %-36s %6s  ...\n' "$title" "$(clock $said)"
+            printf '  %-42s %6s  ...\n' "$title" "$(clock $said)"
         fi
     done
     wait "$JOB" || status=$?
     stop_job
     [[ -t 1 ]] && printf '\r\033[K'
     if ((status)); then
-        printf '  %-36s %6s  failed, the end of its log:\n' "$title" "$(clock $((SECONDS - start)))"
+        printf '  %-42s %6s  failed, the end of its log:\n' "$title" "$(clock $((SECONDS - start)))"
         tail -n 25 "$log" | grep -v '^WHY: ' | sed 's/^/    /'
         die "$(sed -n 's/^WHY: //p' "$log" | tail -n 1 | grep . || echo "\"$title\" failed, the whole log is $log")"
     fi
-    printf '  %-36s %6s\n' "$title" "$(clock $((SECONDS - start)))"
+    printf '  %-42s %6s\n' "$title" "$(clock $((SECONDS - start)))"
 }
 
 # foreground COMMAND...: runs a command that reports for itself, and returns its status.
@@ -85,7 +85,7 @@ stage() {
     shift 3
     mkdir -p "$CACHE/stamps" "$CACHE/logs"
     if [[ -f $CACHE/stamps/$key && $(<"$CACHE/stamps/$key") == "$want" ]]; then
-        printf '  %-36s  ready\n' "$title"
+        printf '  %-42s  ready\n' "$title"
         return
     fi
     rm -f "$CACHE/stamps/$key"

@@ -13,12 +13,16 @@ ROUNDS_BOTH = 10
 ROUNDS_OURS = 50
 # The last packets may sit in a socket for a while after the driver is gone.
 PATIENCE = 10
+# Frames that a load moves at the very least.
+LOAD = 200
 
 
 @contextlib.contextmanager
 def load(rig):
-    """Traffic both ways for as long as the block runs. What it loses is no matter."""
+    """Traffic both ways for as long as the block runs. What it loses is no matter, but some frames
+    must have passed."""
     peer = rig.peer
+    before = frames(rig)
     running = rig.guest.start(
         "trap 'kill $(jobs -p)' EXIT;"
         f"while sleep 0.2; do timeout 20 iperf3 --client {peer.v4} --bidir --time 20 --parallel 2"
@@ -33,6 +37,13 @@ def load(rig):
         rig.guest.run("touch /tmp/load.stop")
         running.result(60)
         rig.guest.run("rm -f /tmp/load.stop; pkill -x ping; pkill -x iperf3", check=False)
+    passed = frames(rig) - before
+    expect(passed > LOAD, f"the load moved {passed} frames only, more than {LOAD} make a load")
+
+
+def frames(rig):
+    counters = rig.model.counters()
+    return counters["port0.in_frames"] + counters["port0.out_frames"]
 
 
 def restart(rig, rounds):
