@@ -6,7 +6,10 @@
 //! Layouts are those of `include/net/mana/gdma.h`. The device is little-endian,
 //! as are all machines that it is built into.
 
-use netdev::dma::{DmaAddr, LeAddr};
+use netdev::dma::{
+    DmaAddr,
+    LeAddr, //
+};
 use zerocopy_derive::{
     FromBytes,
     FromZeros,

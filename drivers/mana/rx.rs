@@ -27,7 +27,14 @@ use zerocopy_derive::{
 };
 
 use crate::{
-    gdma::{cq::CompletionReader, wq::WorkQueue, wqe_units, Cqe, Sge, WqeHeader},
+    gdma::{
+        cq::CompletionReader,
+        wq::WorkQueue,
+        wqe_units,
+        Cqe,
+        Sge,
+        WqeHeader, //
+    },
     port::Fence,
     regs::{
         self,

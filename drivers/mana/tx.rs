@@ -34,9 +34,20 @@ use zerocopy_derive::{
 use crate::{
     bits::Field,
     gdma::{
-        cq::CompletionReader, wq::WorkQueue, wqe_units, Cqe, Sge, WqeHeader, GDMA_MAX_SQE_SIZE,
+        cq::CompletionReader,
+        wq::WorkQueue,
+        wqe_units,
+        Cqe,
+        Sge,
+        WqeHeader,
+        GDMA_MAX_SQE_SIZE, //
     },
-    regs::{self, GDMA_WQE_BU_SIZE, INLINE_OOB_LARGE_SIZE, INLINE_OOB_SMALL_SIZE},
+    regs::{
+        self,
+        GDMA_WQE_BU_SIZE,
+        INLINE_OOB_LARGE_SIZE,
+        INLINE_OOB_SMALL_SIZE, //
+    },
     stats::PortCounters, //
 };
 
@@ -142,7 +153,6 @@ impl Send {
 
 impl TxSend for Send {
     const MAX_UNITS: u32 = {
-        // CAST: 17 to 45, as the kernel is configured.
         let units = wqe_units(INLINE_OOB_LARGE_SIZE, MAX_SKB_FRAGS + 2);
         assert!(units * GDMA_WQE_BU_SIZE <= GDMA_MAX_SQE_SIZE);
         units
@@ -235,9 +245,9 @@ enum CqeType {
     Okay,
     /// The device has dropped the packet: `CQE_TX_SA_DROP` up to
     /// `CQE_TX_VLAN_TAGGING_VIOLATION`.
-    Dropped(u32),
+    Dropped,
     /// Any other.
-    Unknown(u32),
+    Unknown,
 }
 
 /// Words of a send completion (`struct mana_tx_comp_oob`).
@@ -253,8 +263,8 @@ impl Completion {
         let [header, ..] = cqe.data;
         match Self::CQE_TYPE.get(header) {
             32 => CqeType::Okay,
-            kind @ 33..=41 => CqeType::Dropped(kind),
-            kind => CqeType::Unknown(kind),
+            33..=41 => CqeType::Dropped,
+            _ => CqeType::Unknown,
         }
     }
 
@@ -301,8 +311,8 @@ impl TxReap for Reap {
             }
             match Completion::kind(&cqe) {
                 CqeType::Okay => {}
-                CqeType::Dropped(_) => self.counters.tx_cq_err.add(1),
-                CqeType::Unknown(_) => self.counters.tx_cqe_unknown_type.add(1),
+                CqeType::Dropped => self.counters.tx_cq_err.add(1),
+                CqeType::Unknown => self.counters.tx_cqe_unknown_type.add(1),
             }
             return Some(TxDone::Packet);
         }

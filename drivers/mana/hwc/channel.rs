@@ -57,7 +57,13 @@ use crate::{
         WqeHeader,
         MANA_PAGE_SIZE, //
     },
-    regs::{self, Layout, GDMA_WQE_BU_SIZE, INLINE_OOB_LARGE_SIZE, INLINE_OOB_SMALL_SIZE},
+    regs::{
+        self,
+        Layout,
+        GDMA_WQE_BU_SIZE,
+        INLINE_OOB_LARGE_SIZE,
+        INLINE_OOB_SMALL_SIZE, //
+    },
     shm::{
         self,
         Established, //
