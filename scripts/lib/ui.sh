@@ -58,7 +58,7 @@ follow() {
     [[ -t 1 ]] && printf '\r\033[K'
     if ((status)); then
         printf '  %-42s %6s  failed, the end of its log:\n' "$title" "$(clock $((SECONDS - start)))"
-        tail -n 25 "$log" | grep -v '^WHY: ' | sed 's/^/    /'
+        tail -n 25 "$log" | sed '/^WHY: /d; s/^/    /'
         die "$(sed -n 's/^WHY: //p' "$log" | tail -n 1 | grep . || echo "\"$title\" failed, the whole log is $log")"
     fi
     printf '  %-42s %6s\n' "$title" "$(clock $((SECONDS - start)))"
