@@ -107,7 +107,7 @@ impl Mana {
             return false;
         };
         if session.is_registered {
-            session.violate_cleanup(bus, &rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
+            session.violate_unless_failed(bus, &rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
         }
         self.end_session();
         true
@@ -139,6 +139,7 @@ impl Mana {
         let Some(session) = &mut self.session else {
             return false;
         };
+        session.has_failed |= matches!(kind, eqe::HWC_RESET_REQUEST | eqe::HWC_FPGA_RECONFIG);
         session.events.event(bus, hwc_id::EQ, kind, detail);
         true
     }

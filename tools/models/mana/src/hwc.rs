@@ -25,8 +25,8 @@ impl Session {
             .get(&hwc_id::SQ)
             .map_or(0, |sq| sq.posted.len());
         if in_flight > hwc_id::DEPTH as usize {
-            bus.report
-                .violate(&rules::HWC_DEPTH, format_args!("{in_flight} messages"));
+            let place = format_args!("{in_flight} messages");
+            self.violate_unless_failed(bus, &rules::HWC_DEPTH, place);
         }
         while let Some(sq) = self.sqs.live.get_mut(&hwc_id::SQ) {
             let Some(wqe) = sq.consume() else { break };
@@ -93,7 +93,7 @@ impl Session {
         // A command that fails on purpose is not executed: nothing is left behind that the driver cannot know.
         let wanted = (header.resp.msg_size.get() as usize).max(RESP_HDR);
         let fault = bus.knobs.command_fault(code.into());
-        self.has_injected_fault |= fault.is_some();
+        self.has_failed |= fault.is_some();
         let mut reply = match fault {
             None => self.execute(bus, &request),
             Some(Fault::Nothing) => return,
@@ -136,10 +136,8 @@ impl Session {
             .consume()
             .filter(|wqe| !wqe.is_broken && wqe.data_len() >= answer.len())
         else {
-            bus.report.violate(
-                &rules::HWC_NO_BUFFER,
-                format_args!("answer of {} bytes", answer.len()),
-            );
+            let place = format_args!("answer of {} bytes", answer.len());
+            self.violate_unless_failed(bus, &rules::HWC_NO_BUFFER, place);
             return;
         };
         rq.counters.packets.add(1);

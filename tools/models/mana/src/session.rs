@@ -194,8 +194,8 @@ pub struct Session {
     pub driver_caps: Option<u64>,
     /// REGISTER_DEVICE was done.
     pub is_registered: bool,
-    /// A command was made to fail.
-    pub(crate) has_injected_fault: bool,
+    /// The device failed on purpose: in a command, or by a request to be reset.
+    pub(crate) has_failed: bool,
     /// Ids of new queues.
     pub ids: QueueIds,
     /// Counters.
@@ -290,7 +290,7 @@ impl Session {
             stats,
             driver_caps: None,
             is_registered: false,
-            has_injected_fault: false,
+            has_failed: false,
             ids: QueueIds {
                 eq: Ids::new(0x20, 0x1000),
                 cq: Ids::new(0x40, MAX_NUM_CQS - 0x40),
@@ -304,10 +304,15 @@ impl Session {
         }
     }
 
-    /// Records what the driver should have taken down before, unless a command of this session was made to
-    /// fail: that may have been the one that takes it down.
-    pub(crate) fn violate_cleanup(&self, bus: &Bus, rule: &'static Rule, place: impl Display) {
-        if !self.has_injected_fault {
+    /// Records a violation that is the driver's fault only if the device did not fail before: a command that
+    /// failed may have been the one that takes something down, and who does not wait for answers sends more.
+    pub(crate) fn violate_unless_failed(
+        &self,
+        bus: &Bus,
+        rule: &'static Rule,
+        place: impl Display,
+    ) {
+        if !self.has_failed {
             bus.report.violate(rule, place);
         }
     }

@@ -113,14 +113,14 @@ impl Session {
             .map(|(id, _)| *id)
             .collect();
         if !eqs.is_empty() || !self.objects.is_empty() {
-            self.violate_cleanup(
+            self.violate_unless_failed(
                 bus,
                 &rules::QUEUE_LEAK,
                 format_args!("EQs {eqs:x?}, objects {:x?}", self.objects.values()),
             );
         }
         if self.regions.unused() > 0 {
-            self.violate_cleanup(
+            self.violate_unless_failed(
                 bus,
                 &rules::REGION_LEAK,
                 format_args!("{} regions", self.regions.unused()),
@@ -246,7 +246,7 @@ impl Session {
             .map(|(cq, _)| *cq)
             .collect();
         if !users.is_empty() {
-            self.violate_cleanup(
+            self.violate_unless_failed(
                 bus,
                 &rules::EQ_IN_USE,
                 format_args!("EQ {id}, CQs {users:?}"),

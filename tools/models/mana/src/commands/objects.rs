@@ -159,7 +159,7 @@ impl Session {
                 let posted = self.sqs.live.get(&wq).map_or(0, |sq| sq.posted.len());
                 let unreported = self.events.unreported(cq);
                 if posted + unreported > 0 {
-                    self.violate_cleanup(
+                    self.violate_unless_failed(
                         bus,
                         &rules::SQ_BUSY,
                         format_args!("SQ {wq}: {posted} to send, {unreported} to report"),
@@ -168,7 +168,7 @@ impl Session {
             }
             Kind::Rq => {
                 if self.vports[port].steering.uses(wq) {
-                    self.violate_cleanup(
+                    self.violate_unless_failed(
                         bus,
                         &rules::RQ_STEERED,
                         format_args!("RQ {wq} of port {port}"),
