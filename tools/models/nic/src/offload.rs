@@ -37,7 +37,7 @@ pub struct Transmit {
 pub struct Sent {
     /// Frames.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Their bytes, without FCS and padding.
     pub bytes: u64,
 }
 
@@ -89,5 +89,70 @@ impl Wire {
             frames: 1,
             bytes: frame.len() as u64,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{wire::MAX_FRAME, Report};
+
+    /// What comes out at the other end of the wire.
+    fn transmitted(frame: &[u8], ask: &Transmit) -> Result<Vec<Vec<u8>>, Malformed> {
+        let report = Report::default();
+        let (mut wire, mut peer) = Wire::pair(&report, 0, 1).unwrap();
+        let sent = wire.transmit(&mut frame.to_vec(), ask)?;
+        let mut buffer = vec![0; MAX_FRAME];
+        let mut frames = Vec::new();
+        while let Some(len) = peer.receive(&mut buffer) {
+            frames.push(buffer[..len].to_vec());
+        }
+        assert_eq!(sent.frames, frames.len() as u64);
+        assert_eq!(sent.bytes, report.get("port0.out_bytes"));
+        Ok(frames)
+    }
+
+    #[test]
+    fn does_all_that_is_asked_for() {
+        let frame = sample::ipv4_tcp(&[7; 100]);
+        let ask = Transmit {
+            vlan: Some(0x0042),
+            ip_checksum: true,
+            l4_checksum: Some(Transport::Tcp),
+            segment: None,
+        };
+        let frames = transmitted(&frame, &ask).unwrap();
+        assert_eq!(frames.len(), 1);
+        let verdicts = verify(&frames[0]);
+        assert_eq!((verdicts.ip, verdicts.l4), (Verdict::Good, Verdict::Good));
+        assert_eq!(Headers::parse(&frames[0]).unwrap().vlan, Some(0x0042));
+
+        let segment = Transmit {
+            segment: Some(60),
+            ..ask
+        };
+        let frames = transmitted(&frame, &segment).unwrap();
+        assert_eq!(frames.len(), 2);
+        for frame in frames {
+            assert_eq!(verify(&frame).l4, Verdict::Good);
+            assert_eq!(Headers::parse(&frame).unwrap().vlan, Some(0x0042));
+        }
+    }
+
+    #[test]
+    fn does_nothing_that_is_not_asked_for() {
+        let frame = sample::ipv4_tcp(&[7; 100]);
+        assert_eq!(transmitted(&frame, &Transmit::default()), Ok(vec![frame]));
+    }
+
+    #[test]
+    fn refuses_the_checksum_of_another_protocol() {
+        let ask = |transport| Transmit {
+            l4_checksum: Some(transport),
+            ..Transmit::default()
+        };
+        let udp = sample::ipv6_udp(b"hello");
+        transmitted(&udp, &ask(Transport::Tcp)).unwrap_err();
+        transmitted(&udp, &ask(Transport::Udp)).unwrap();
     }
 }

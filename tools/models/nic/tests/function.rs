@@ -4,7 +4,10 @@
 mod common;
 
 use common::function;
-use nic::{testing::Interrupt, Function};
+use nic::{
+    testing::{Access, Interrupt, Memory},
+    Function,
+};
 use serde_json::json;
 use vfio_user::{Device, CONFIG_REGION, MSIX_IRQ};
 
@@ -98,6 +101,28 @@ fn accesses_reach_the_model_whole() {
             "read 0 0x20 4"
         ]
     );
+}
+
+#[test]
+fn memory_is_out_of_reach_until_bus_mastering_is_on() {
+    let mut f = function();
+    let memory = Memory::new(0, 4096).unwrap();
+    f.dma_map(memory.map(0, 4096, Access::Both).unwrap())
+        .unwrap();
+    f.bus.dma.write(0, &[1]).unwrap_err();
+    f.write(CONFIG_REGION, 4, &[0x06, 0]).unwrap();
+    f.bus.dma.write(0, &[1]).unwrap();
+    f.reset();
+    f.bus.dma.write(0, &[1]).unwrap_err();
+}
+
+#[test]
+fn a_reset_forgets_what_is_pending() {
+    let mut f = function();
+    f.bus.irq.raise(9);
+    f.reset();
+    let vector9 = Interrupt::connect(&mut f.bus.irq, 9).unwrap();
+    assert_eq!(vector9.take(), 0);
 }
 
 #[test]

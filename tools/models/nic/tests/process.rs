@@ -149,6 +149,17 @@ fn answers_control_commands_while_a_client_is_there() {
 }
 
 #[test]
+fn a_control_client_without_end_of_line_is_left() {
+    let probe = Probe::start("line", &[]);
+    let _client = probe.client();
+    let mut control = UnixStream::connect(probe.folder.join("control")).unwrap();
+    // The model hangs up in the middle.
+    let _ = control.write_all(&[b' '; 1 << 20]);
+    assert!(!matches!(control.read(&mut [0]), Ok(1..)));
+    assert!(probe.control(&json!({"get": "report"}))["counters"].is_object());
+}
+
+#[test]
 fn dies_when_it_is_told_to() {
     let probe = Probe::start("die", &[]);
     let _client = probe.client();

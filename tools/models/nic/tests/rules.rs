@@ -59,7 +59,16 @@ const CASES: &[Case] = &[
             .map(memory.map(BASE, PAGE, Access::Both).unwrap())
             .unwrap();
         bus.dma.unmap(BASE, PAGE).unwrap();
+        // Told once for each place.
         bus.dma.write(BASE + 8, &[1]).unwrap_err();
+        bus.dma.write(BASE + 8, &[1]).unwrap_err();
+        assert_eq!(
+            bus.report.json()["violations"][0]["where"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
         // Mapped again, the same address is fine.
         bus.dma
             .map(memory.map(BASE, PAGE, Access::Both).unwrap())

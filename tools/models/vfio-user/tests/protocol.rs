@@ -365,6 +365,9 @@ fn many_posted_writes_arrive_in_order() {
             "write 0 0x8 [03]"
         ]
     );
+    let outside = [longs(&[3]), one(0, 1), one(64, 2), one(4, 3)].concat();
+    assert_eq!(client.command(WRITE_MULTI, &outside).error, EINVAL);
+    assert_eq!(client.calls(), ["write 0 0x0 [01, 00, 00, 00]"]);
     let cut = [longs(&[u64::MAX]), one(0, 5)].concat();
     assert_eq!(client.command(WRITE_MULTI, &cut).error, EINVAL);
     assert_eq!(client.calls(), ["write 0 0x0 [05, 00, 00, 00]"]);
@@ -422,6 +425,29 @@ fn descriptors_stay_with_their_message() {
         .map(|call| call.ends_with("true true true"))
         .collect();
     assert_eq!(with, [false, true, false, true]);
+}
+
+#[test]
+fn descriptors_stay_with_a_message_in_two_parts() {
+    let mut client = Client::connected();
+    let payload = [words(&[32, 3]), longs(&[0, 0x1000, 0x1000])].concat();
+    let map = message(0, DMA_MAP, NO_REPLY, &payload);
+    let (first, second) = map.split_at(20);
+    let reset = message(0, RESET, NO_REPLY, &[]);
+    client.send(&[&reset, first].concat(), &eventfds(1));
+    client.serve_all();
+    assert_eq!(client.calls(), ["reset"]);
+    client.send(
+        &[second, &message(0, DMA_MAP, NO_REPLY, &payload)].concat(),
+        &[],
+    );
+    client.serve_all();
+    let with: Vec<bool> = client
+        .calls()
+        .iter()
+        .map(|call| call.ends_with("true true true"))
+        .collect();
+    assert_eq!(with, [true, false]);
 }
 
 #[test]
