@@ -329,12 +329,13 @@ unsafe fn poll<P: Poll>(poller: *const c_void, cx: &PollContext<'_>) -> c_int {
         return 0;
     };
     let mut poller = poller.lock();
-    if poller.poll(cx) >= budget.get() {
+    let work = poller.poll(cx);
+    if work >= budget.get() {
         poller.settle(Arm::No);
         return cx.budget;
     }
-    // The packets went to GRO one by one; the count only tells that the budget was not used up.
-    let work = 0;
+    // CAST: It is below the budget, which is an `int`.
+    let work = work as c_int;
     if <P::Order as private::Sealed>::ARM_FIRST {
         poller.settle(Arm::Yes);
         drop(poller);

@@ -52,6 +52,14 @@ pub struct PagePool {
 unsafe impl Send for PagePool {}
 
 impl PagePool {
+    /// Largest MTU whose packets fit into a buffer, in bytes.
+    pub const MAX_MTU: u32 = {
+        let page = CPU_PAGE_SIZE << bindings::PAGE_ALLOC_COSTLY_ORDER;
+        let packet = page - bindings::SKB_SHARED_INFO_SIZE;
+        let aligned = packet - packet % bindings::SMP_CACHE_BYTES;
+        aligned - RxBuffer::HEADROOM - bindings::ETH_HLEN - bindings::VLAN_HLEN
+    };
+
     /// Makes a pool for a ring of `entries` buffers that hold frames of `mtu` bytes behind the
     /// Ethernet header and one VLAN tag. Sleeps.
     ///

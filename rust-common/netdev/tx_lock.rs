@@ -55,6 +55,12 @@ impl TxLocked<'_> {
     pub fn queue(&self) -> u16 {
         self.queue
     }
+
+    /// Has the core send nothing on the queue until it is woken.
+    pub fn stop_queue(&self) {
+        // SAFETY: By the type invariant the device is valid and has the queue, whose lock is held.
+        unsafe { bindings::rc_helper_netif_tx_stop(self.dev, self.queue.into()) };
+    }
 }
 
 /// One `T` for each TX queue of a device, lent to who holds the lock of that queue.

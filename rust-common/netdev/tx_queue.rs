@@ -5,6 +5,7 @@
 // What these compile to is `smp_load_acquire()` and `smp_store_release()`; those of the kernel crate
 // are a call each.
 use core::sync::atomic::{
+    AtomicBool,
     AtomicU32,
     Ordering, //
 };
@@ -44,6 +45,8 @@ pub struct TxQueue {
     txq: *mut bindings::netdev_queue,
     /// Units posted to the ring behind it, for who completes them.
     head: AtomicU32,
+    /// Whether completions leave the queue stopped.
+    down: AtomicBool,
     #[expect(dead_code, reason = "keeps `txq` alive")]
     device: DeviceRef,
 }
@@ -52,7 +55,8 @@ pub struct TxQueue {
 unsafe impl Send for TxQueue {}
 
 // SAFETY: The core expects one side that sends, and one that completes, at the same time. A second one
-// of a side would make BQL count wrong, which `dql_completed()` finds; memory is safe.
+// of a side, or completing what was not sent, would make BQL count wrong, on which `dql_completed()`
+// stops the machine; memory is safe. That is part of the trusted base: `ring_common` alone calls these.
 unsafe impl Sync for TxQueue {}
 
 impl TxQueue {
@@ -76,6 +80,7 @@ impl TxQueue {
         Ok(Self {
             txq,
             head: AtomicU32::new(0),
+            down: AtomicBool::new(false),
             device,
         })
     }
@@ -117,11 +122,28 @@ impl TxQueue {
     /// NAPI, at most once in a poll.
     #[inline]
     pub fn completed(&self, packets: u32, bytes: u32, tail: u32, size: u32, wake_at: u32) -> bool {
-        // What is posted meanwhile is missing: at worst the queue wakes a moment early.
-        let head = self.head.load(Ordering::Acquire);
-        let free = size.wrapping_sub(head.wrapping_sub(tail));
-        // SAFETY: The queue is valid by the type invariant.
-        unsafe { bindings::rc_helper_txq_completed(self.txq, free, wake_at, packets, bytes) }
+        // SAFETY:
+        // - The queue is valid by the type invariant.
+        // - `head` and `down` may be read at any time while `self` is borrowed; a `bool` is a byte.
+        unsafe {
+            bindings::rc_helper_txq_completed(
+                self.txq,
+                self.head.as_ptr(),
+                tail,
+                size,
+                wake_at,
+                packets,
+                bytes,
+                self.down.as_ptr().cast(),
+            )
+        }
+    }
+
+    /// Has completions leave the queue stopped from here on, for who takes it down.
+    ///
+    /// A poll that runs now may still wake it: wait for a grace period before the queue is stopped.
+    pub fn keep_stopped(&self) {
+        self.down.store(true, Ordering::Relaxed);
     }
 
     /// Has BQL forget what is in flight, once all of it was freed. Process context, with the queue

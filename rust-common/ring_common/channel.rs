@@ -94,6 +94,7 @@ impl<N: Nic> Handler for Line<N> {
 /// In drop order: NAPI lets go of the line before the line is freed. An interrupt in between finds NAPI
 /// disabled.
 pub(crate) struct Channel<N: Nic> {
+    queue: Arc<TxQueue>,
     napi: Napi<Poller<N>>,
     _line: Registration<Line<N>>,
 }
@@ -120,11 +121,12 @@ impl<N: Nic> Channel<N> {
             vector,
             line,
         } = nic.vector(session, id)?;
+        let queue = Arc::new(TxQueue::new(lock, id)?, GFP_KERNEL)?;
         let (producer, consumer) = tx::queue(
             nic.device(),
             nic.tx(session, &vector, id, config.tx_entries)?,
             config.tx_entries,
-            Arc::new(TxQueue::new(lock, id)?, GFP_KERNEL)?,
+            queue.clone(),
             stats.clone(),
         )?;
         let napi = NapiSlot::add(lock, id, Some(line.number()))?;
@@ -143,13 +145,23 @@ impl<N: Nic> Channel<N> {
         let napi = napi.attach(poller)?;
         let name = CString::try_from_fmt(fmt!("{}-{}", lock.name(), index))?;
         let line = Registration::new(line, name, handler)?;
-        Ok((Self { napi, _line: line }, producer))
+        let channel = Self {
+            queue,
+            napi,
+            _line: line,
+        };
+        Ok((channel, producer))
     }
 
     /// Lets NAPI run, and tells the stack which queues it serves.
     pub(crate) fn enable(&self, index: u32, lock: &RtnlLock<'_>) {
         self.napi.enable(lock);
         self.napi.link_queues(lock, index);
+    }
+
+    /// Has completions leave the TX queue stopped; see [`TxQueue::keep_stopped`].
+    pub(crate) fn keep_stopped(&self) {
+        self.queue.keep_stopped();
     }
 
     /// Waits until NAPI does not run, and keeps it from running.

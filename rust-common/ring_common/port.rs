@@ -2,12 +2,19 @@
 
 //! A network port: the `net_device` and its ethtool operations, the same for all vendors.
 
+use core::sync::atomic::{
+    fence,
+    AtomicBool,
+    Ordering, //
+};
+
 use kernel::{
     device,
     new_mutex,
     prelude::*,
     sync::{
         aref::ARef,
+        rcu,
         Arc,
         Mutex, //
     },
@@ -30,6 +37,7 @@ use netdev::{
         RtnlLock, //
     },
     mac::MacAddress,
+    page_pool::PagePool,
     skb::{
         Reason,
         TxSkb, //
@@ -82,6 +90,8 @@ pub struct Port<N: Nic> {
     limits: PortLimits,
     /// Counters of each channel that there can be.
     stats: KVec<Arc<ChannelStats>>,
+    /// Whether there are queues, so that there may be a carrier.
+    ready: AtomicBool,
     /// Producer half of each active TX queue.
     producers: PerTxQueue<tx::Producer<N::TxSend>>,
     #[pin]
@@ -117,7 +127,7 @@ impl<N: Nic> Port<N> {
         let limits = nic.limits()?;
         let offloads = nic.offloads();
         let mac = MacAddress::new(nic.mac());
-        let max_mtu = limits.max_mtu;
+        let max_mtu = limits.max_mtu.min(PagePool::MAX_MTU);
         let queues = limits.queues.max();
 
         let mut dev =
@@ -136,6 +146,8 @@ impl<N: Nic> Port<N> {
             dev.set_tso_limits(size, u16::MAX);
         }
         dev.set_watchdog(WATCHDOG);
+        let queues = dev.config().queues;
+        dev.set_real_queues(queues, queues)?;
         dev.register()
     }
 
@@ -159,6 +171,7 @@ impl<N: Nic> Port<N> {
                 nic,
                 limits,
                 stats,
+                ready: AtomicBool::new(false),
                 producers: PerTxQueue::new(id, channels)?,
                 state <- new_mutex!(State {
                     config,
@@ -197,9 +210,11 @@ impl<N: Nic> Port<N> {
             Self::take_down(dev, state, lock);
             return Err(e);
         }
-        Self::link_changed(dev);
-        // Not only started: packets may wait since before a reconfiguration.
+        // Not only started: packets may wait since before a reconfiguration. Before there is a carrier, since a
+        // queue that is stopped behind one counts as stuck.
         lock.wake_all_queues();
+        dev.ready.store(true, Ordering::SeqCst);
+        Self::link_changed(dev);
         Ok(())
     }
 
@@ -208,7 +223,12 @@ impl<N: Nic> Port<N> {
         let Some(open) = state.open.take() else {
             return;
         };
-        dev.carrier_off();
+        dev.ready.store(false, Ordering::SeqCst);
+        Self::link_changed(dev);
+        // What the device completes from here on wakes no queue: what waits is to wait on. A poll that has not
+        // seen this is over behind the grace period.
+        open.channels.iter().for_each(Channel::keep_stopped);
+        rcu::synchronize_rcu();
         lock.tx_disable();
         let producers = Self::take_producers(dev, open.channels.len());
         drain(&producers);
@@ -246,7 +266,7 @@ impl<N: Nic> Port<N> {
         if wanted == old {
             return Ok(());
         }
-        if state.open.is_none() {
+        if !lock.is_running() {
             lock.set_real_queues(wanted.queues, wanted.queues)?;
             state.set_config(wanted, lock);
             return Ok(());
@@ -268,11 +288,22 @@ impl<N: Nic> Port<N> {
     }
 
     /// Tells the stack what the vendor knows of the link. Any context.
+    ///
+    /// A port without queues has no carrier.
     pub fn link_changed(dev: &Device<Self>) {
-        if dev.nic.link_up() {
-            dev.carrier_on();
-        } else {
-            dev.carrier_off();
+        let is_up = || dev.ready.load(Ordering::SeqCst) && dev.nic.link_up();
+        loop {
+            let up = is_up();
+            if up {
+                dev.carrier_on();
+            } else {
+                dev.carrier_off();
+            }
+            // Of two that run at once, the one that writes last looks again.
+            fence(Ordering::SeqCst);
+            if up == is_up() {
+                break;
+            }
         }
     }
 
@@ -371,7 +402,14 @@ impl<N: Nic> Operations for Port<N> {
     fn xmit(dev: &Device<Self>, skb: TxSkb, lock: &mut TxLocked<'_>) {
         match dev.producers.get(lock) {
             Some(producer) => producer.xmit(skb),
-            None => skb.drop_reason(Reason::DeviceGone),
+            None => {
+                // Left without queues; waking is up to who brings the port up.
+                lock.stop_queue();
+                if let Some(channel) = dev.stats.get(usize::from(lock.queue())) {
+                    channel.tx.dropped.add(1);
+                }
+                skb.drop_reason(Reason::DeviceGone);
+            }
         }
     }
 

@@ -134,6 +134,11 @@ impl<T> Sender<T> {
 }
 
 impl<T> Receiver<T> {
+    /// Whether there is a value.
+    pub(crate) fn has_any(&self) -> bool {
+        self.shared.counts.used(&self.consumer) != 0
+    }
+
     /// Takes the oldest value if `wanted` says so of it.
     #[inline]
     pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {

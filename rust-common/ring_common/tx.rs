@@ -89,7 +89,8 @@ enum Exit {
     Deferred(Deferred),
 }
 
-/// The half under the core's lock of the queue.
+/// The half under the core's lock of the queue, on cache lines of its own.
+#[repr(align(64))]
 pub(crate) struct Producer<S> {
     // Dropped first: then the device no longer reads what the rest owns.
     hw: S,
@@ -396,6 +397,12 @@ impl Packets {
         done.units = done.units.wrapping_add(packet.units);
         self.pieces.consume(packet.pieces, packet.skb, cx);
         true
+    }
+}
+
+impl Packets {
+    fn any(&self) -> bool {
+        self.in_flight.has_any()
     }
 }
 

@@ -108,6 +108,34 @@ void rc_helper_netif_tx_unlock_bh(struct net_device *dev, unsigned int queue)
 EXPORT_SYMBOL_GPL(rc_helper_netif_tx_unlock_bh);
 
 /**
+ * rc_helper_netif_tx_owned() - Does this CPU hold the xmit lock of a queue?
+ * @dev: network device
+ * @queue: index of a TX queue; there may be no such
+ *
+ * Context: ndo_start_xmit().
+ * Return: true if it does.
+ */
+bool rc_helper_netif_tx_owned(struct net_device *dev, unsigned int queue)
+{
+	return queue < dev->num_tx_queues &&
+	       netif_tx_owned(netdev_get_tx_queue(dev, queue), smp_processor_id());
+}
+EXPORT_SYMBOL_GPL(rc_helper_netif_tx_owned);
+
+/**
+ * rc_helper_netif_tx_stop() - Stop a TX queue
+ * @dev: network device
+ * @queue: index of a TX queue
+ *
+ * Context: Any, the queue's xmit lock held.
+ */
+void rc_helper_netif_tx_stop(struct net_device *dev, unsigned int queue)
+{
+	netif_tx_stop_queue(netdev_get_tx_queue(dev, queue));
+}
+EXPORT_SYMBOL_GPL(rc_helper_netif_tx_stop);
+
+/**
  * rc_helper_netif_tx_disable() - Stop all TX queues and wait for running xmits
  * @dev: network device
  *

@@ -367,19 +367,24 @@ EXPORT_SYMBOL_GPL(rc_helper_txq_sent);
 /**
  * rc_helper_txq_completed() - Account completed packets, and wake the queue
  * @txq: TX queue
- * @free: units that are free at least, after these completions, which the
- *	  xmit side can see
+ * @head: units that were posted, free-running; the xmit side publishes it
+ * @tail: units that were completed, free-running, which the xmit side can see
+ * @size: units of the ring
  * @wake: wake if this many units are free
  * @packets: packets completed
  * @bytes: their bytes, as given to rc_helper_txq_sent()
+ * @down: the queue is being taken down: leave it stopped
  *
  * Context: NAPI poll; at most once per poll.
  * Return: true if it woke the queue.
  */
-bool rc_helper_txq_completed(struct netdev_queue *txq, u32 free, u32 wake,
-			     unsigned int packets, unsigned int bytes)
+bool rc_helper_txq_completed(struct netdev_queue *txq, const u32 *head, u32 tail, u32 size,
+			     u32 wake, unsigned int packets, unsigned int bytes,
+			     const u8 *down)
 {
-	return !netif_txq_completed_wake(txq, packets, bytes, free, wake);
+	return !__netif_txq_completed_wake(txq, packets, bytes,
+					   size - (READ_ONCE(*head) - tail), wake,
+					   READ_ONCE(*down));
 }
 EXPORT_SYMBOL_GPL(rc_helper_txq_completed);
 

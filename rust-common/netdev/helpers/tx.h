@@ -88,8 +88,9 @@ void rc_helper_tx_done(struct device *dev, const struct rc_helper_piece *ring,
 void rc_helper_tx_drop(struct sk_buff *skb, enum skb_drop_reason reason);
 u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb, const u32 *tail,
 		       u32 head, u32 size, u32 stop, u32 wake, unsigned int bytes, bool more);
-bool rc_helper_txq_completed(struct netdev_queue *txq, u32 free, u32 wake,
-			     unsigned int packets, unsigned int bytes);
+bool rc_helper_txq_completed(struct netdev_queue *txq, const u32 *head, u32 tail, u32 size,
+			     u32 wake, unsigned int packets, unsigned int bytes,
+			     const u8 *down);
 void rc_helper_txq_reset(struct netdev_queue *txq);
 
 #endif
