@@ -58,8 +58,8 @@ def measure(rig):
     for name, what, unit in (
         ("TCP_STREAM", "netperf TCP_STREAM", "Mbit/s"),
         ("TCP_MAERTS", "netperf TCP_MAERTS", "Mbit/s"),
-        ("TCP_RR", "netperf TCP_RR", "1/s"),
-        ("UDP_RR", "netperf UDP_RR", "1/s"),
+        ("TCP_RR", "netperf TCP_RR", "per second"),
+        ("UDP_RR", "netperf UDP_RR", "per second"),
     ):
         with Phase(what):
             add(what, traffic.netperf(rig, name, seconds=SECONDS), unit)
