@@ -34,7 +34,7 @@ def cargo(settings: Settings, log, folder, *command):
     """Runs cargo in a folder of the repository; its outputs stay out of the repository."""
     subcommand, *arguments = command
     manifest = REPOSITORY / folder / "Cargo.toml"
-    target = settings.cache / "target" / pathlib.Path(folder).name
+    target = settings.cache / "target" / folder.replace("/", "-")
     run(
         log,
         *("cargo", subcommand, "--locked", "--manifest-path", str(manifest), *arguments),

@@ -38,18 +38,30 @@ class KernelLog:
         self._seen = 0
         # Lines that the list allows and that did appear, for the summary.
         self.excused = []
+        # Alarms among lines that a test has read for itself.
+        self._unjudged = []
         # How the guest booted, without any driver under test, is no matter.
-        self.new_lines()
+        self._fresh()
 
-    def new_lines(self):
+    def _fresh(self):
         lines = self._guest.run("dmesg --raw", timeout=30).stdout.splitlines()
+        if len(lines) < self._seen or (self._seen and lines[0] != self._first):
+            raise Failure("the kernel's log has wrapped, lines are lost")
+        self._first = lines[0] if lines else ""
         fresh = lines[self._seen :]
         self._seen = len(lines)
         return fresh
 
+    def new_lines(self):
+        """Lines that a test expects and looks at itself. What raises an alarm is judged all the same."""
+        fresh = self._fresh()
+        self._unjudged += [line for line in fresh if ALARMS.search(line)]
+        return fresh
+
     def check(self):
         bad = []
-        for line in self.new_lines():
+        lines, self._unjudged = self._unjudged + self._fresh(), []
+        for line in lines:
             prefix = re.match(r"<(\d+)>", line)
             level = int(prefix[1]) & 7 if prefix else LEVEL_WARNING
             if level > LEVEL_WARNING and not ALARMS.search(line):

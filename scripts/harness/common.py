@@ -79,7 +79,7 @@ class Settings:
     @property
     def models(self):
         """Where the programs of tools/models are."""
-        return self.cache / "target/models/release"
+        return self.cache / "target/tools-models/release"
 
 
 def processors():

@@ -60,6 +60,8 @@ class Boot:
             "panic=-1",
             "oops=panic",
             "tsc=reliable",
+            # The log check reads it all: none of it may be lost.
+            "log_buf_len=16M",
             # A free oracle for use after free: one guarded allocation per millisecond.
             "kfence.sample_interval=1",
         ]

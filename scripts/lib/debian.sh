@@ -40,8 +40,7 @@ check_machine() {
 # The space still to be taken is that of a whole cache less what is there already.
 check_space() {
     local have=0 free
-    mkdir -p "$CACHE" || die "cannot make the cache folder $CACHE, name another with RING_NICS_CACHE="
-    have=$(du -sm "$CACHE" | cut -f1)
+    have=$(du -sm --exclude=results "$CACHE" | cut -f1)
     free=$(df --output=avail -m "$CACHE" | tail -n 1)
     ((have + free >= CACHE_MIB)) ||
         die "needs $(((CACHE_MIB - have) / 1024 + 1)) GiB free in $CACHE and finds $((free / 1024)) GiB, make room or name another folder with RING_NICS_CACHE="

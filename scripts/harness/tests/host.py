@@ -29,6 +29,14 @@ def ring_core(settings, log):
     build.cargo(settings, log, "rust-common/ring_core", "test")
 
 
+@host_test(timeout=600)
+def driver_formats(settings, log):
+    """What of the drivers needs no kernel: their formats."""
+    for crate in sorted(REPOSITORY.glob("drivers/*/tests")):
+        for command in (("test",), ("clippy", "--all-targets", "--", "-Dwarnings")):
+            build.cargo(settings, log, str(crate.relative_to(REPOSITORY)), *command)
+
+
 @host_test(timeout=900)
 def models(settings, log):
     """The models' own tests; each violation rule is provoked."""
