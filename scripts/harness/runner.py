@@ -6,6 +6,7 @@ import dataclasses
 import fnmatch
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -197,7 +198,7 @@ class Runner:
                 print(f"# no modules of ours: {failure}", flush=True)
             self._payload = build.build_payload(self.settings, log, with_modules)
             self.settings = fastest(self.settings, self.results / "kvm", self._payload)
-        except Failure as failure:
+        except (Failure, OSError, subprocess.SubprocessError) as failure:
             print(f"# {failure}", flush=True)
             self._unprepared = Failure("the guests could not be prepared, see above")
         print(f"# guests prepared in {ticker.stop():.1f} s", flush=True)

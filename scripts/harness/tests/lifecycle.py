@@ -65,7 +65,7 @@ def down_up(rig):
     restart(rig, ROUNDS_BOTH)
 
 
-@test(drivers=OURS, boots=(FULL,))
+@test(drivers=OURS, boots=(FULL,), timeout=600)
 def down_up_many(rig):
     rig.ensure_up()
     restart(rig, ROUNDS_OURS)
@@ -92,7 +92,7 @@ def channels(rig):
         ping_sizes(rig, 0, 1500, 293)
 
 
-@test(drivers=OURS, boots=(FULL,))
+@test(drivers=OURS, boots=(FULL,), timeout=600)
 def reload(rig):
     """The driver is unloaded under load and loaded again, time after time."""
     rig.ensure_up()

@@ -133,7 +133,10 @@ def vlan(rig):
             "ip address add 10.78.0.2/24 dev tagged && ip link set tagged up"
         )
         rig.guest.run(f"python3 {GUEST}/ping_sizes.py 10.78.0.1 0 1500 100")
+        before = rig.model.counters()["tx_vlan_packets"]
         packets = stream_frames(rig, "10.78.0.1", f"vlan {VLAN}")
+        tagged = rig.model.counters()["tx_vlan_packets"] - before
+        expect(tagged > 0, "the NIC was asked to insert no tag")
         expect(all(p.vlan == VLAN for p in packets), "frames of the tagged stream have no tag")
         judge_stream(packets, FRAME_LIMIT + 4)
     finally:

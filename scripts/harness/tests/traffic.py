@@ -41,7 +41,7 @@ def netperf(rig, name, *options, seconds=SECONDS):
     return float(lines[-1])
 
 
-@test(boots=(FULL,))
+@test(boots=(FULL,), timeout=400)
 def ping(rig):
     """Every size from nothing to the MTU."""
     rig.ensure_up()
