@@ -162,8 +162,6 @@ message! {
         /// Zero.
         reserved: U32,
     }
-    /// Body of an answer that is only a header.
-    Empty {}
     /// GENERATE_TEST_EQE.
     TestEqeReq {
         /// The EQ.
