@@ -434,9 +434,10 @@ fn descriptors_stay_with_a_message_in_two_parts() {
     let map = message(0, DMA_MAP, NO_REPLY, &payload);
     let (first, second) = map.split_at(20);
     let reset = message(0, RESET, NO_REPLY, &[]);
-    client.send(&[&reset, first].concat(), &eventfds(1));
+    // Enough before it that the place of the descriptor changes by more than a message.
+    client.send(&[&reset.repeat(9), first].concat(), &eventfds(1));
     client.serve_all();
-    assert_eq!(client.calls(), ["reset"]);
+    assert_eq!(client.calls(), ["reset"; 9]);
     client.send(
         &[second, &message(0, DMA_MAP, NO_REPLY, &payload)].concat(),
         &[],
