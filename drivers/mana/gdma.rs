@@ -146,33 +146,49 @@ pub(crate) enum Event {
     Unknown(u32),
 }
 
-/// Completion queue entry.
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(crate) struct Cqe {
-    /// Format of the client: HWC or Ethernet.
-    pub(crate) data: [u32; CQE_DATA_WORDS],
-    info: u32,
-}
-const _: () = assert!(size_of::<Cqe>() == 64);
+/// Bytes of a completion queue entry.
+pub(crate) const GDMA_CQE_SIZE: usize = 64;
 
-impl Cqe {
+/// Byte offset of the word of a completion queue entry that is not the client's.
+pub(crate) const CQE_INFO: usize = CQE_DATA_WORDS * size_of::<u32>();
+const _: () = assert!(CQE_INFO + size_of::<u32>() == GDMA_CQE_SIZE);
+
+/// A completion queue entry: of the client's data, whose format is that of the
+/// HWC or of Ethernet, the first part `T`.
+pub(crate) struct Cqe<T> {
+    /// The client's data.
+    pub(crate) data: T,
+    info: CqeInfo,
+}
+
+impl<T> Cqe<T> {
     const WQ_NUM: Field = Field::bits(23, 0);
     const IS_SQ: Field = Field::bit(24);
 
-    /// Lap of the queue in which the device wrote the entry.
-    pub(crate) fn owner(info: u32) -> u32 {
-        OWNER.get(info)
+    /// Puts an entry together.
+    pub(crate) fn new(data: T, info: CqeInfo) -> Self {
+        Self { data, info }
     }
 
     /// Id of the work queue whose entry has completed.
     pub(crate) fn wq(&self) -> u32 {
-        Self::WQ_NUM.get(self.info)
+        Self::WQ_NUM.get(self.info.0)
     }
 
     /// Whether that is a send queue.
     pub(crate) fn is_sq(&self) -> bool {
-        Self::IS_SQ.is_set(self.info)
+        Self::IS_SQ.is_set(self.info.0)
+    }
+}
+
+/// The word at [`CQE_INFO`].
+#[derive(Clone, Copy)]
+pub(crate) struct CqeInfo(pub(crate) u32);
+
+impl CqeInfo {
+    /// Lap of the queue in which the device wrote the entry.
+    pub(crate) fn owner(self) -> u32 {
+        OWNER.get(self.0)
     }
 }
 

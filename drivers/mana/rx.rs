@@ -38,6 +38,7 @@ use crate::{
     port::Fence,
     regs::{
         self,
+        CQE_DATA_WORDS,
         INLINE_OOB_SMALL_SIZE, //
     },
     stats::PortCounters, //
@@ -125,7 +126,7 @@ impl Rx {
     }
 
     /// Looks at a new completion; `Some` if it stands for a lost packet.
-    fn begin(&mut self, cqe: &Cqe) -> Option<RxDone> {
+    fn begin(&mut self, cqe: &Cqe<[u32; CQE_DATA_WORDS]>) -> Option<RxDone> {
         if cqe.is_sq() || cqe.wq() != self.queue.id() {
             self.counters.rx_cqe_unknown_type.add(1);
             return None;

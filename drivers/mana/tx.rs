@@ -27,6 +27,7 @@ use ring_common::nic::{
 use ring_core::index::Cursor;
 use zerocopy::FromZeros;
 use zerocopy_derive::{
+    FromBytes,
     Immutable,
     IntoBytes, //
 };
@@ -37,7 +38,6 @@ use crate::{
         cq::CompletionReader,
         wq::WorkQueue,
         wqe_units,
-        Cqe,
         Sge,
         WqeHeader,
         GDMA_MAX_SQE_SIZE, //
@@ -250,8 +250,11 @@ enum CqeType {
     Unknown,
 }
 
-/// Words of a send completion (`struct mana_tx_comp_oob`).
-struct Completion;
+/// First word of a send completion (`struct mana_tx_comp_oob`); the driver needs
+/// no other.
+#[derive(Clone, Copy, FromBytes)]
+#[repr(transparent)]
+struct Completion(u32);
 
 impl Completion {
     const CQE_TYPE: Field = Field::bits(5, 0);
@@ -259,18 +262,16 @@ impl Completion {
 
     const MANA_CQE_COMPLETION: u32 = 1;
 
-    fn kind(cqe: &Cqe) -> CqeType {
-        let [header, ..] = cqe.data;
-        match Self::CQE_TYPE.get(header) {
+    fn kind(self) -> CqeType {
+        match Self::CQE_TYPE.get(self.0) {
             32 => CqeType::Okay,
             33..=41 => CqeType::Dropped,
             _ => CqeType::Unknown,
         }
     }
 
-    fn is_ethernet(cqe: &Cqe) -> bool {
-        let [header, ..] = cqe.data;
-        Self::CLIENT_TYPE.get(header) == Self::MANA_CQE_COMPLETION
+    fn is_ethernet(self) -> bool {
+        Self::CLIENT_TYPE.get(self.0) == Self::MANA_CQE_COMPLETION
     }
 }
 
@@ -298,18 +299,21 @@ impl TxReap for Reap {
     #[inline]
     fn next(&mut self) -> Option<TxDone> {
         loop {
-            let Some(cqe) = self.completions.next(self.queue.completions()) else {
+            let cqe = self
+                .completions
+                .next::<Completion>(self.queue.completions());
+            let Some(cqe) = cqe else {
                 if self.completions.take_overrun() {
                     self.counters.cq_overrun.add(1);
                 }
                 return None;
             };
-            if !cqe.is_sq() || cqe.wq() != self.queue.id() || !Completion::is_ethernet(&cqe) {
+            if !cqe.is_sq() || cqe.wq() != self.queue.id() || !cqe.data.is_ethernet() {
                 // Of no packet of this queue.
                 self.counters.tx_cqe_unknown_type.add(1);
                 continue;
             }
-            match Completion::kind(&cqe) {
+            match cqe.data.kind() {
                 CqeType::Okay => {}
                 CqeType::Dropped => self.counters.tx_cq_err.add(1),
                 CqeType::Unknown => self.counters.tx_cqe_unknown_type.add(1),

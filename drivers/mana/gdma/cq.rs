@@ -2,8 +2,6 @@
 
 //! Completion queues.
 
-use core::mem::offset_of;
-
 use kernel::prelude::*;
 use netdev::{
     dma,
@@ -12,15 +10,19 @@ use netdev::{
 };
 use ring_common::desc_ring::DescRing;
 use ring_core::arm::LapBudget;
+use zerocopy::FromBytes;
 
 use super::{
     laps::Laps,
-    Cqe, //
+    Cqe,
+    CqeInfo,
+    CQE_INFO,
+    GDMA_CQE_SIZE, //
 };
 use crate::regs;
 
 /// Memory of a completion queue.
-pub(crate) type CompletionRing = DescRing<{ size_of::<Cqe>() }>;
+pub(crate) type CompletionRing = DescRing<GDMA_CQE_SIZE>;
 
 /// The device wants to hear of the consumer once in this many laps.
 const LAPS_PER_DOORBELL: u32 = 8;
@@ -46,23 +48,25 @@ impl CompletionReader {
     }
 
     /// Takes the next completion of `ring`, the ring that the reader was made
-    /// for. Tells the device in time that there is room again.
+    /// for, and of its data the first part `T`. Tells the device in time that
+    /// there is room again.
     #[inline]
-    pub(crate) fn next(&mut self, ring: &CompletionRing) -> Option<Cqe> {
+    pub(crate) fn next<T: FromBytes>(&mut self, ring: &CompletionRing) -> Option<Cqe<T>> {
+        const { assert!(size_of::<T>() <= CQE_INFO) };
         let slot = self.laps.slot();
         // CAST: `usize` has 64 bits.
-        let info = (slot as usize) * size_of::<Cqe>() + offset_of!(Cqe, info);
-        let info = ring.mem().read::<u32>(info)?;
-        if !self.laps.is_ready(Cqe::owner(info)) {
+        let info = slot as usize * GDMA_CQE_SIZE + CQE_INFO;
+        let info = CqeInfo(ring.mem().read(info)?);
+        if !self.laps.is_ready(info.owner()) {
             return None;
         }
         dma::rmb();
-        let cqe = ring.read::<Cqe>(slot)?;
+        let data = ring.read(slot)?;
         self.laps.advance();
         if self.budget.consumed(1) {
             self.ring(false);
         }
-        Some(cqe)
+        Some(Cqe::new(data, info))
     }
 
     /// Whether the device has lost completions; true once. No more come then.

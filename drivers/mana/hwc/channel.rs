@@ -52,9 +52,9 @@ use crate::{
         eq,
         wq::WorkRing,
         wqe_units,
-        Cqe,
         Sge,
         WqeHeader,
+        GDMA_CQE_SIZE,
         MANA_PAGE_SIZE, //
     },
     regs::{
@@ -78,7 +78,7 @@ const MSIX: u16 = 0;
 const WQ_BYTES: u32 = MANA_PAGE_SIZE as u32;
 const WQ_UNITS: u32 = WQ_BYTES / GDMA_WQE_BU_SIZE;
 // CAST: 64.
-const CQ_ENTRIES: u32 = WQ_BYTES / size_of::<Cqe>() as u32;
+const CQ_ENTRIES: u32 = WQ_BYTES / GDMA_CQE_SIZE as u32;
 
 /// What a command has for itself.
 ///

@@ -145,7 +145,7 @@ impl HwcInterrupt {
             if cqe.wq() != self.shared.init(InitData::RqId) {
                 continue;
             }
-            let RxOob { wqe_offset, len } = RxOob::from(&cqe);
+            let RxOob { wqe_offset, len } = RxOob::from(&cqe.data);
             let answer = u64::from(len) << 32 | u64::from(wqe_offset);
             self.shared.answer.store(answer, Ordering::Relaxed);
             self.shared.answered.complete();

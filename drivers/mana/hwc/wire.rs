@@ -12,7 +12,7 @@ use zerocopy_derive::{
 
 use crate::{
     bits::Field,
-    gdma::Cqe, //
+    regs::CQE_DATA_WORDS, //
 };
 
 /// Bytes of a request or a response, headers included.
@@ -182,9 +182,9 @@ pub(crate) struct RxOob {
     pub(crate) len: u32,
 }
 
-impl From<&Cqe> for RxOob {
-    fn from(cqe: &Cqe) -> Self {
-        let [_, _, _, wqe_offset, _, _, len, ..] = cqe.data;
+impl From<&[u32; CQE_DATA_WORDS]> for RxOob {
+    fn from(data: &[u32; CQE_DATA_WORDS]) -> Self {
+        let [_, _, _, wqe_offset, _, _, len, ..] = *data;
         Self { wqe_offset, len }
     }
 }
