@@ -32,6 +32,8 @@ use crate::{
 /// Time between two questions for statistics (`MANA_GF_STATS_PERIOD`). The device
 /// takes them as a sign of life.
 const KEEP_ALIVE_PERIOD: Delta = Delta::from_secs(2);
+/// Time to the next question when the device has refused one, which is reported.
+const RETRY_PERIOD: Delta = Delta::from_secs(60);
 
 kernel::pci_device_table!(
     IDS,
@@ -62,9 +64,12 @@ impl Driver for Mana {
         Bound::new(dev)
     }
 
+    fn remove(_dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
+        bound.end();
+    }
+
     fn shutdown(_dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
-        bound.ports.clear();
-        bound.adapter.end();
+        bound.end();
     }
 }
 
@@ -90,6 +95,12 @@ impl Bound {
         }
         Ok(bound)
     }
+
+    /// Takes the ports and the function down.
+    fn end(&self) {
+        self.ports.clear();
+        self.adapter.end();
+    }
 }
 
 impl Drop for Bound {
@@ -106,8 +117,9 @@ impl Run for KeepAlive {
         match self.0.refresh_statistics() {
             // Reported, and the last time that the device was asked for anything.
             Err(ETIMEDOUT | ENODEV) => Again::No,
-            // A refusal was reported too; the next question may be answered.
-            Ok(()) | Err(_) => Again::After(KEEP_ALIVE_PERIOD),
+            // A device without statistics gets no more questions than that.
+            Err(_) => Again::After(RETRY_PERIOD),
+            Ok(()) => Again::After(KEEP_ALIVE_PERIOD),
         }
     }
 }

@@ -283,7 +283,7 @@ impl Hwc {
         }
         let request = channel.write_request(id, command, list)?;
         self.shared.answered.reinit();
-        channel.post_request(request.len());
+        channel.post_request(request.len())?;
         self.wait(&channel).inspect_err(|e| {
             dev_err!(
                 self.dev,
@@ -294,7 +294,7 @@ impl Hwc {
             channel.fail();
         })?;
         let response = channel.read_response(&request, self.shared.answer());
-        channel.post_receive();
+        channel.post_receive()?;
         let (header, body) = response.inspect_err(|e| {
             dev_err!(
                 self.dev,

@@ -79,10 +79,10 @@ use crate::{
 const MANA_DEF_NUM_QUEUES: u32 = 16;
 
 /// Entries of the indirection table of a device that does not tell
-/// (`MANA_INDIRECT_TABLE_DEF_SIZE`), and most of any
-/// (`MANA_INDIRECT_TABLE_MAX_SIZE`).
+/// (`MANA_INDIRECT_TABLE_DEF_SIZE`), and the most of any whose steering command
+/// fits into a message.
 const MANA_INDIRECT_TABLE_DEF_SIZE: u16 = 64;
-const MANA_INDIRECT_TABLE_MAX_SIZE: u32 = 512;
+const MAX_INDIRECTION_ENTRIES: u32 = 256;
 
 /// Bytes of the Ethernet header, which the device's MTU counts in.
 const ETH_HLEN: u32 = 14;
@@ -138,8 +138,8 @@ impl Port {
             return Err(EPROTO);
         }
         let rss_entries = match vport.num_indirection_ent {
-            // CAST: at most 512.
-            n if n.is_power_of_two() && n <= MANA_INDIRECT_TABLE_MAX_SIZE => n as u16,
+            // CAST: at most 256.
+            n if n.is_power_of_two() && n <= MAX_INDIRECTION_ENTRIES => n as u16,
             _ => MANA_INDIRECT_TABLE_DEF_SIZE,
         };
         Ok(Self {
@@ -243,8 +243,6 @@ impl Interrupt for EventInterrupt {
 }
 
 impl Nic for Port {
-    const DRIVER: &'static CStr = c"mana_rs";
-
     // The doorbell that arms a completion queue tells how far it was read.
     type Order = ArmThenComplete;
     type Session = Session;

@@ -38,6 +38,8 @@ impl Ports {
     pub(crate) fn register(&self, port: Port) -> Result {
         let registered = port::Port::register(port)?;
         self.registered.lock().push(registered, GFP_KERNEL)?;
+        // What came before that the link work has not seen here.
+        self.link_changed();
         Ok(())
     }
 

@@ -125,30 +125,29 @@ impl Rx {
         })
     }
 
-    /// Looks at a new completion; `Some` if it stands for a lost packet.
-    fn begin(&mut self, cqe: &Cqe<[u32; CQE_DATA_WORDS]>) -> Option<RxDone> {
+    /// Looks at a new completion and returns its first packet, or what else it stands for.
+    fn begin(&mut self, cqe: &Cqe<[u32; CQE_DATA_WORDS]>) -> RxDone {
         if cqe.is_sq() || cqe.wq() != self.queue.id() {
             self.counters.rx_cqe_unknown_type.add(1);
-            return None;
+            return RxDone::Nothing;
         }
         let completion = Completion::new(cqe.data);
         match completion.kind() {
             CqeType::Okay | CqeType::Coalesced4 | CqeType::Coalesced8 => {
-                if completion.packet(0).is_none() {
+                self.rest = Some((completion, 0));
+                self.next_packet().unwrap_or_else(|| {
                     self.counters.rx_pkt_len0_err.add(1);
-                } else {
-                    self.rest = Some((completion, 0));
-                }
-                None
+                    RxDone::Nothing
+                })
             }
-            CqeType::Truncated => Some(RxDone::Error),
+            CqeType::Truncated => RxDone::Error,
             CqeType::Fence => {
                 self.fence.reached();
-                None
+                RxDone::Nothing
             }
             CqeType::Unknown => {
                 self.counters.rx_cqe_unknown_type.add(1);
-                None
+                RxDone::Nothing
             }
         }
     }
@@ -170,20 +169,16 @@ impl RxRing for Rx {
     }
 
     fn next(&mut self) -> Option<RxDone> {
-        loop {
-            if let Some(packet) = self.next_packet() {
-                return Some(packet);
-            }
-            let Some(cqe) = self.completions.next(self.queue.completions()) else {
-                if self.completions.take_overrun() {
-                    self.counters.cq_overrun.add(1);
-                }
-                return None;
-            };
-            if let Some(lost) = self.begin(&cqe) {
-                return Some(lost);
-            }
+        if let Some(packet) = self.next_packet() {
+            return Some(packet);
         }
+        let Some(cqe) = self.completions.next(self.queue.completions()) else {
+            if self.completions.take_overrun() {
+                self.counters.cq_overrun.add(1);
+            }
+            return None;
+        };
+        Some(self.begin(&cqe))
     }
 
     fn settle(&mut self, arm: Arm) {

@@ -298,28 +298,26 @@ impl Reap {
 impl TxReap for Reap {
     #[inline]
     fn next(&mut self) -> Option<TxDone> {
-        loop {
-            let cqe = self
-                .completions
-                .next::<Completion>(self.queue.completions());
-            let Some(cqe) = cqe else {
-                if self.completions.take_overrun() {
-                    self.counters.cq_overrun.add(1);
-                }
-                return None;
-            };
-            if !cqe.is_sq() || cqe.wq() != self.queue.id() || !cqe.data.is_ethernet() {
-                // Of no packet of this queue.
-                self.counters.tx_cqe_unknown_type.add(1);
-                continue;
+        let cqe = self
+            .completions
+            .next::<Completion>(self.queue.completions());
+        let Some(cqe) = cqe else {
+            if self.completions.take_overrun() {
+                self.counters.cq_overrun.add(1);
             }
-            match cqe.data.kind() {
-                CqeType::Okay => {}
-                CqeType::Dropped => self.counters.tx_cq_err.add(1),
-                CqeType::Unknown => self.counters.tx_cqe_unknown_type.add(1),
-            }
-            return Some(TxDone::Packet);
+            return None;
+        };
+        if !cqe.is_sq() || cqe.wq() != self.queue.id() || !cqe.data.is_ethernet() {
+            // Of no packet of this queue.
+            self.counters.tx_cqe_unknown_type.add(1);
+            return Some(TxDone::Nothing);
         }
+        match cqe.data.kind() {
+            CqeType::Okay => {}
+            CqeType::Dropped => self.counters.tx_cq_err.add(1),
+            CqeType::Unknown => self.counters.tx_cqe_unknown_type.add(1),
+        }
+        Some(TxDone::Packet)
     }
 
     fn settle(&mut self, arm: Arm) {

@@ -112,9 +112,6 @@ pub const RSS_KEY_LEN: usize = 40;
 /// down again, in bounded time, also when the device no longer answers. `ring_common` drops in
 /// the reverse order of creation.
 pub trait Nic: Send + Sync + Sized + 'static {
-    /// Name of the driver, for `ethtool -i`.
-    const DRIVER: &'static CStr;
-
     /// Whether the interrupt is armed before or after NAPI is completed.
     type Order: Order;
     /// What stays on the device while the port is open, beside its queues.
@@ -263,6 +260,8 @@ pub trait TxSend: Send + 'static {
 /// Consumer half of a TX queue.
 pub trait TxReap: Send + 'static {
     /// Takes one completion, in ring order; `None` when there is none now.
+    ///
+    /// Looks at one entry at most, so that `ring_common` can bound a poll.
     fn next(&mut self) -> Option<TxDone>;
 
     /// Called once at the end of each poll, arms the queue where the device has that per queue.
@@ -277,6 +276,8 @@ pub enum TxDone {
     /// The oldest this many units are done; more or fewer than whole packets is the device's fault
     /// and is noticed by `ring_common`.
     Units(u32),
+    /// Nothing of this queue; the vendor has counted it.
+    Nothing,
 }
 
 /// An RX queue. One buffer takes one unit.
@@ -288,6 +289,8 @@ pub trait RxRing: Send + 'static {
     fn ring(&mut self, head: Cursor, fresh: u32);
 
     /// Takes one completion, for the oldest buffer; `None` when there is none now.
+    ///
+    /// Looks at one entry at most, so that `ring_common` can bound a poll.
     fn next(&mut self) -> Option<RxDone>;
 
     /// Called once at the end of each poll, arms the queue where the device has that per queue.
@@ -305,4 +308,6 @@ pub enum RxDone {
     },
     /// It holds nothing to use; the vendor has counted why.
     Error,
+    /// Nothing about a buffer: an event of the vendor's own, or nonsense that it has counted.
+    Nothing,
 }

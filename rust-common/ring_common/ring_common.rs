@@ -12,6 +12,7 @@ pub mod nic;
 pub mod port;
 mod rss;
 mod rx;
+pub mod slab;
 mod spsc;
 pub mod stats;
 mod tx;

@@ -131,6 +131,9 @@ impl<R: RxRing> Queue<R> {
                 break;
             };
             done = done.wrapping_add(1);
+            if matches!(completion, RxDone::Nothing) {
+                continue;
+            }
             // INVARIANT: The slot is filled again, or was never emptied, by the time of `post`.
             let Some(claim) = self.ring.take(1) else {
                 // All buffers are with the device only as long as it says nothing of them.

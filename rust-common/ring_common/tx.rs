@@ -337,6 +337,7 @@ impl<R: TxReap> Consumer<R> {
                     }
                 }
                 TxDone::Units(units) => self.finish_units(&mut done, cx, units),
+                TxDone::Nothing => {}
             }
             turns = turns.wrapping_sub(1);
             if turns == 0 {
@@ -367,7 +368,13 @@ impl<R: TxReap> Consumer<R> {
             if !self.packets.finish(done, cx, self.credit) {
                 break;
             }
-            self.credit = self.credit.saturating_sub(done.units.wrapping_sub(before));
+            let finished = done.units.wrapping_sub(before);
+            self.credit = self.credit.saturating_sub(finished);
+        }
+        if self.credit != 0 && !self.packets.any() {
+            // More than was ever sent: it must not count for packets to come.
+            self.credit = 0;
+            self.stats.tx.bad_completions.add(1);
         }
     }
 

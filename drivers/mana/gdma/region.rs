@@ -78,8 +78,8 @@ impl<'a> DmaRegion<'a> {
 
 impl Drop for DmaRegion<'_> {
     fn drop(&mut self) {
-        // A failure has been reported. No queue uses the region.
-        let _ = self.adapter.call(&DestroyDmaRegion {
+        // Where the device has made a queue of it and has not said so, it refuses.
+        self.adapter.take_back(&DestroyDmaRegion {
             dma_region_handle: self.handle,
         });
     }

@@ -11,7 +11,6 @@ use kernel::{
     sync::Arc, //
 };
 use netdev::{
-    dma::CoherentMem,
     irq::{
         IrqLine,
         Registration, //
@@ -20,6 +19,10 @@ use netdev::{
         Bar,
         Doorbell64, //
     }, //
+};
+use ring_common::slab::{
+    Element,
+    Slab, //
 };
 use ring_core::index::Producer;
 use zerocopy::{
@@ -80,6 +83,10 @@ const WQ_UNITS: u32 = WQ_BYTES / GDMA_WQE_BU_SIZE;
 // CAST: 64.
 const CQ_ENTRIES: u32 = WQ_BYTES / GDMA_CQE_SIZE as u32;
 
+/// Messages in the slab of the channel: the one to the device, and the one from it.
+const REQUEST: u32 = 0;
+const RESPONSE: u32 = 1;
+
 /// What a command has for itself.
 ///
 /// In drop order: the device gives the rings back, then nothing interrupts any
@@ -89,8 +96,7 @@ pub(super) struct Channel {
     _interrupt: Registration<HwcInterrupt>,
     sq: WorkQueue,
     rq: WorkQueue,
-    request: CoherentMem,
-    response: CoherentMem,
+    messages: Slab,
     max_request: usize,
     mem_key: u32,
     cq_id: u32,
@@ -198,8 +204,7 @@ impl Channel {
             _interrupt: Registration::new(line, name, interrupt)?,
             sq,
             rq,
-            request: CoherentMem::alloc(dev, HW_CHANNEL_MAX_MESSAGE_SIZE)?,
-            response: CoherentMem::alloc(dev, HW_CHANNEL_MAX_MESSAGE_SIZE)?,
+            messages: Slab::new(dev, HW_CHANNEL_MAX_MESSAGE_SIZE, 2, MANA_PAGE_SIZE)?,
             max_request: 0,
             mem_key: 0,
             cq_id: 0,
@@ -224,9 +229,9 @@ impl Channel {
         self.rq.doorbell = Some(Doorbell64::new(bar, page + regs::DOORBELL_OFFSET_RQ)?);
         self.mem_key = shared.init(InitData::GpaMkey);
         // CAST: `usize` has 64 bits.
-        self.max_request = (shared.init(InitData::MaxRequest) as usize).min(self.request.len());
-        self.post_receive();
-        Ok(())
+        self.max_request =
+            (shared.init(InitData::MaxRequest) as usize).min(HW_CHANNEL_MAX_MESSAGE_SIZE);
+        self.post_receive()
     }
 
     /// Writes the request, whose header it returns.
@@ -252,40 +257,51 @@ impl Channel {
             id,
             self.activity,
         );
-        self.request.write(0, &header);
-        self.request.write(body, command);
+        let request = self.message(REQUEST)?;
+        request.write(0, &header);
+        request.write(body, command);
         for (i, item) in list.enumerate() {
-            self.request.write(tail + i * size_of::<T>(), &item);
+            request.write(tail + i * size_of::<T>(), &item);
         }
         // What is left of the last response must not pass for this one.
-        self.response.write(0, &[0u8; size_of::<ResponseHeader>()]);
+        self.message(RESPONSE)?
+            .write(0, &[0u8; size_of::<ResponseHeader>()]);
         Ok(header)
     }
 
     /// Hands the request to the device.
-    pub(super) fn post_request(&mut self, len: u32) {
+    pub(super) fn post_request(&mut self, len: u32) -> Result {
+        let request = self.message(REQUEST)?.addr().ok_or(EINVAL)?;
         let wqe = SendWqe {
             header: WqeHeader::new(INLINE_OOB_LARGE_SIZE, 1),
             oob: TxOob::new(self.sq.id, self.cq_id),
-            sge: Sge::new(self.request.base(), self.mem_key, len),
+            sge: Sge::new(request, self.mem_key, len),
             padding: [0; 16],
         };
         self.sq.post(&wqe);
+        Ok(())
     }
 
     /// Offers the buffer for the next response.
-    pub(super) fn post_receive(&mut self) {
+    pub(super) fn post_receive(&mut self) -> Result {
+        let response = self.message(RESPONSE)?;
         let wqe = ReceiveWqe {
             header: WqeHeader::new(INLINE_OOB_SMALL_SIZE, 1),
             oob: [0; INLINE_OOB_SMALL_SIZE],
             // CAST: 4096.
             sge: Sge::new(
-                self.response.base(),
+                response.addr().ok_or(EINVAL)?,
                 self.mem_key,
-                self.response.len() as u32,
+                response.size() as u32,
             ),
         };
         self.rq.post(&wqe);
+        Ok(())
+    }
+
+    /// The buffer [`REQUEST`] or [`RESPONSE`].
+    fn message(&self, index: u32) -> Result<Element<'_>> {
+        self.messages.element(index).ok_or(EINVAL)
     }
 
     /// Copies the response out of its buffer, and checks that it is the one to
@@ -300,15 +316,16 @@ impl Channel {
         // CAST: `usize` has 64 bits.
         let len = answer.len as usize;
         let body = size_of::<ResponseHeader>();
-        if answer.wqe_offset % WQ_BYTES != offset || len < body || len > self.response.len() {
+        let response = self.message(RESPONSE)?;
+        if answer.wqe_offset % WQ_BYTES != offset || len < body || len > response.size() {
             return Err(EPROTO);
         }
-        let header: ResponseHeader = self.response.read(0).ok_or(EPROTO)?;
+        let header: ResponseHeader = response.read(0).ok_or(EPROTO)?;
         if !header.answers(request) {
             return Err(EPROTO);
         }
         let whole = body + size_of::<R>();
-        let body = (len >= whole).then(|| self.response.read(body)).flatten();
+        let body = (len >= whole).then(|| response.read(body)).flatten();
         Ok((header, body))
     }
 

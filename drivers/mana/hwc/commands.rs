@@ -525,6 +525,7 @@ pub(crate) struct GfStat {
 impl Command for QueryGfStat {
     const NAME: &'static str = "MANA_QUERY_GF_STAT";
     const OPCODE: u32 = 0x20002;
+    const OPTIONAL: bool = true;
     const RESPONSE_VERSION: u16 = 2;
     type Response = GfStat;
 }

@@ -136,7 +136,11 @@ impl HwcInterrupt {
         let Some(reader) = &mut self.completion_reader else {
             return;
         };
-        while let Some(cqe) = reader.next(&self.completions) {
+        // At most one lap, as of events.
+        for _ in 0..self.completions.size().get() {
+            let Some(cqe) = reader.next(&self.completions) else {
+                break;
+            };
             // The request has left its buffer, which is not used again before the
             // response.
             if cqe.is_sq() {
