@@ -123,6 +123,9 @@ impl Wire {
     /// Opens the wire or wires that `spec` names, for ports from `port` on:
     /// `tap:NAME`, `pair:PATH[,listen]`, `dgram:LOCAL,REMOTE`, `loop:` (two ports) or `null`.
     ///
+    /// `dgram` is for QEMU's `-netdev dgram`. The kernel keeps only `net.unix.max_dgram_qlen` frames for a
+    /// receiver (10 by default): bursts lose frames there, which are counted as `drop.full`.
+    ///
     /// # Errors
     /// A sentence that says what is wrong with `spec` or could not be opened.
     pub fn open(report: &Report, port: usize, spec: &str) -> Result<Vec<Self>, String> {
