@@ -31,6 +31,8 @@ check_machine() {
         die "supports Debian 12 and 13 on the machine that runs it, this is ${id:-unknown} ${version:-without a version}"
     [[ $(dpkg --print-architecture) == amd64 ]] ||
         die "supports amd64 machines, this one is $(dpkg --print-architecture)"
+    [[ -c /dev/net/tun ]] || modprobe tun 2>/dev/null || true
+    [[ -c /dev/net/tun ]] || die "needs tap devices, and this machine's kernel offers no /dev/net/tun"
     case $ARCH:$FLAVOUR in
     amd64:amd64 | amd64:cloud-amd64) ;;
     *) die "no ARCH=$ARCH FLAVOUR=$FLAVOUR, it knows ARCH=amd64 with FLAVOUR=amd64 or cloud-amd64" ;;
