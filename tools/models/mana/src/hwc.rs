@@ -25,8 +25,11 @@ impl Session {
             .get(&hwc_id::SQ)
             .map_or(0, |sq| sq.posted.len());
         if in_flight > hwc_id::DEPTH as usize {
-            let place = format_args!("{in_flight} messages");
-            self.violate_unless_failed(bus, &rules::HWC_DEPTH, place);
+            self.violate_unless_failed(
+                bus,
+                &rules::HWC_DEPTH,
+                format_args!("{in_flight} messages"),
+            );
         }
         while let Some(sq) = self.sqs.live.get_mut(&hwc_id::SQ) {
             let Some(wqe) = sq.consume() else { break };
@@ -136,8 +139,11 @@ impl Session {
             .consume()
             .filter(|wqe| !wqe.is_broken && wqe.data_len() >= answer.len())
         else {
-            let place = format_args!("answer of {} bytes", answer.len());
-            self.violate_unless_failed(bus, &rules::HWC_NO_BUFFER, place);
+            self.violate_unless_failed(
+                bus,
+                &rules::HWC_NO_BUFFER,
+                format_args!("answer of {} bytes", answer.len()),
+            );
             return;
         };
         rq.counters.packets.add(1);
