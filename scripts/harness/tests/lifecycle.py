@@ -11,6 +11,7 @@ from .traffic import ping_sizes
 
 ROUNDS_BOTH = 10
 ROUNDS_OURS = 50
+ROUNDS_LONG = 200
 # The last packets may sit in a socket for a while after the driver is gone.
 PATIENCE = 10
 # Frames that a load moves at the very least.
@@ -75,6 +76,12 @@ def down_up_many(rig):
 def down_up_some(rig):
     rig.ensure_up()
     restart(rig, ROUNDS_BOTH)
+
+
+@test(boots=EVERY, long=True, timeout=900)
+def down_up_long(rig):
+    rig.ensure_up()
+    restart(rig, ROUNDS_LONG)
 
 
 @test(boots=(FULL, WIDE))

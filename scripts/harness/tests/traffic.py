@@ -55,6 +55,13 @@ def ping_some(rig):
     ping_sizes(rig, 0, 1500, 37)
 
 
+@test(boots=(STRICT, BOUNCED, SMALL, WIDE), long=True)
+def ping_all(rig):
+    """Every size, where the default run takes some."""
+    rig.ensure_up()
+    ping_sizes(rig, 0, 1500)
+
+
 @test(boots=EVERY)
 def integrity(rig):
     """Megabytes of random data each way over TCP, hashed at both ends."""
