@@ -108,6 +108,8 @@ const RX_LIMITS: stop::Limits = match stop::Limits::new(128, 1024, 8192, Step::P
 pub(crate) struct Port {
     adapter: Arc<Adapter>,
     vport: VportConfig,
+    /// Number of the vPort.
+    index: u16,
     /// First MSI-X vector; one for each queue pair.
     first_vector: u32,
     /// Queue pairs.
@@ -145,6 +147,7 @@ impl Port {
         Ok(Self {
             adapter: adapter.clone(),
             vport,
+            index: u16::try_from(index)?,
             first_vector,
             max_queues,
             rss_entries,
@@ -254,6 +257,10 @@ impl Nic for Port {
 
     fn device(&self) -> &device::Device {
         self.adapter.device()
+    }
+
+    fn index(&self) -> u16 {
+        self.index
     }
 
     fn limits(&self) -> Result<PortLimits> {

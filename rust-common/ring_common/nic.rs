@@ -130,6 +130,9 @@ pub trait Nic: Send + Sync + Sized + 'static {
     /// The device that does the port's DMA.
     fn device(&self) -> &device::Device;
 
+    /// Number of the port among those of its function.
+    fn index(&self) -> u16;
+
     /// What the port can do at most.
     fn limits(&self) -> Result<PortLimits>;
 

@@ -127,6 +127,7 @@ impl<N: Nic> Port<N> {
         let limits = nic.limits()?;
         let offloads = nic.offloads();
         let mac = MacAddress::new(nic.mac());
+        let index = nic.index();
         let max_mtu = limits.max_mtu.min(PagePool::MAX_MTU);
         let queues = limits.queues.max();
 
@@ -145,6 +146,7 @@ impl<N: Nic> Port<N> {
         if let Some(size) = offloads.tso_max_size {
             dev.set_tso_limits(size, u16::MAX);
         }
+        dev.set_port(index);
         dev.set_watchdog(WATCHDOG);
         let queues = dev.config().queues;
         dev.set_real_queues(queues, queues)?;
