@@ -58,9 +58,9 @@ def ring_core_clippy(settings, log):
 @host_test()
 def rustfmt(settings, log):
     build.make(settings, log, "fmt-check")
-    for folder in ("tools/models", "rust-common/ring_core"):
-        manifest = str(REPOSITORY / folder / "Cargo.toml")
-        build.run(log, "cargo", "fmt", "--all", "--check", "--manifest-path", manifest)
+    crates = ("tools/models", "rust-common/ring_core", "drivers/*/tests")
+    for manifest in (path for crate in crates for path in REPOSITORY.glob(f"{crate}/Cargo.toml")):
+        build.run(log, "cargo", "fmt", "--all", "--check", "--manifest-path", str(manifest))
 
 
 @host_test(timeout=600)
