@@ -150,6 +150,8 @@ impl<N: Nic> Port<N> {
         dev.set_watchdog(WATCHDOG);
         let queues = dev.config().queues;
         dev.set_real_queues(queues, queues)?;
+        // Else the first carrier would be no change, and the state of the link stay unknown.
+        dev.carrier_off();
         dev.register()
     }
 

@@ -22,6 +22,8 @@ def probe(rig):
     address = rig.links(name)["address"]
     expect(address != "00:00:00:00:00:00", "the port has no hardware address")
     rig.ensure_up()
+    state = rig.links(name)["operstate"]
+    expect(state == "UP", f"the port reaches its peer, and its link is {state}")
 
 
 @test(drivers=OURS, boots=(FULL,))
