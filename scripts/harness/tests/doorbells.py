@@ -11,6 +11,8 @@ BURST = 32
 PACKETS = 20000
 # Receive buffers that may be filled and not yet announced: a quarter of the ring, at most this.
 UNANNOUNCED = 64
+# A ring whose quarter is below that, and below what one poll takes.
+SMALL_RING = 128
 
 
 def pktgen(rig, packets, burst):
@@ -56,17 +58,24 @@ def transmit_doorbells(rig):
 
 @test(drivers=OURS, boots=(FULL,))
 def receive_doorbells(rig):
-    """Buffers are announced in batches, and the batch has a bound."""
+    """Buffers are announced in batches, and the batch has a bound, in a small ring too."""
     rig.ensure_up()
-    ring = rig.ethtool("-g")["rx"]
-    rig.model.ask({"clear": "counters"})
-    iperf3(rig, "--reverse", "--parallel", "4")
-    counters = rig.model.counters()
-    packets, doorbells = counters["rx_packets"], counters["doorbell_rq"]
-    expect(packets > 1000, f"only {packets} packets were received")
-    expect(doorbells < packets / 2, f"{doorbells} doorbells for {packets} packets received")
-    most, bound = counters["rq_wqes_per_doorbell_max"], min(ring // 4, UNANNOUNCED)
-    expect(most <= bound, f"{most} buffers were announced at once, {bound} is the bound")
+    name, usual = rig.interface, rig.ethtool("-g")["rx"]
+    try:
+        for ring in (usual, SMALL_RING):
+            if ring != usual:
+                rig.guest.run(f"ethtool -G {name} rx {ring}")
+                rig.wait_for_peer(name, rig.peer)
+            rig.model.ask({"clear": "counters"})
+            iperf3(rig, "--reverse", "--parallel", "4")
+            counters = rig.model.counters()
+            packets, doorbells = counters["rx_packets"], counters["doorbell_rq"]
+            expect(packets > 1000, f"only {packets} packets were received")
+            expect(doorbells < packets / 2, f"{doorbells} doorbells for {packets} packets received")
+            most, bound = counters["rq_wqes_per_doorbell_max"], min(ring // 4, UNANNOUNCED)
+            expect(most <= bound, f"{most} buffers were announced at once, {bound} is the bound")
+    finally:
+        rig.guest.run(f"ethtool -G {name} rx {usual}", check=False)
 
 
 @test(drivers=OURS, boots=(FULL,))
