@@ -10,8 +10,8 @@ SUITE=trixie
 ROOT_PACKAGES=(
     bash bc binutils bindgen bison busybox-static ca-certificates cargo clang cpio diffutils
     dwarves ethtool flex gcc gcc-14 git iperf3 iproute2 iputils-ping kmod libc6-dev libelf-dev
-    libssl-dev make netbase netperf perl procps python3 rsync rust-clippy rust-src rustc rustfmt
-    shellcheck squashfs-tools tcpdump xz-utils zstd
+    libssl-dev lld llvm make netbase netperf perl procps python3 python3-matplotlib rsync rust-clippy
+    rust-src rustc rustfmt shellcheck squashfs-tools tcpdump xz-utils zstd
 )
 ROOT_PACKAGES_BACKPORTS=(qemu-system-x86)
 GUEST_PACKAGES=(
