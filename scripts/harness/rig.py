@@ -83,6 +83,21 @@ class Rig:
         expect(names, f"the driver {self.driver.module} made no network interface")
         return names[0]
 
+    @property
+    def device(self):
+        """The bus address of the NIC."""
+        return self.guest.output(f"basename $(readlink -f /sys/class/net/{self.interface}/device)")
+
+    @staticmethod
+    def up_command(name, peer, mtu=MTU):
+        """Shell text that gives a port its addresses."""
+        return (
+            f"sysctl -q net.ipv6.conf.{name}.accept_dad=0 net.ipv6.conf.{name}.accept_ra=0;"
+            f"ip link set {name} mtu {mtu} up && ip address flush dev {name} &&"
+            f"ip address add {peer.guest_v4}/24 dev {name} &&"
+            f"ip address add {peer.guest_v6}/64 dev {name} nodad"
+        )
+
     def bring_up(self, mtu=MTU):
         """Gives every port its addresses and waits until it reaches its peer."""
         names = self.interfaces()
@@ -92,12 +107,7 @@ class Rig:
         )
         for name, peer in zip(names, self.peers):
             peer.set_mtu(mtu)
-            self.guest.run(
-                f"sysctl -q net.ipv6.conf.{name}.accept_dad=0 net.ipv6.conf.{name}.accept_ra=0;"
-                f"ip link set {name} mtu {mtu} up && ip address flush dev {name} &&"
-                f"ip address add {peer.guest_v4}/24 dev {name} &&"
-                f"ip address add {peer.guest_v6}/64 dev {name} nodad"
-            )
+            self.guest.run(self.up_command(name, peer, mtu))
         for name, peer in zip(names, self.peers):
             self.wait_for_peer(name, peer)
 

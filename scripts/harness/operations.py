@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a user does to a driver, for tests that have each of it fail in some way."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """Shell text; of a command that is one program, the first process does all the work."""
+
+    name: str
+    command: str
+    # Makes the state that the command needs.
+    before: str = "true"
+    # Takes the effect back; well behind a command that failed, too.
+    after: str = "true"
+    # Whether the port is up in the state before, and so where a failure leaves it.
+    up: bool = True
+
+
+def operations(rig):
+    """Those on the first port of a rig that is up."""
+    name, device = rig.interface, rig.device
+    rings, queues = rig.ethtool("-g"), rig.channels()
+    driver = f"/sys/bus/pci/drivers/{rig.driver.module}"
+    return [
+        Operation(
+            "probe",
+            f"echo {device} > {driver}/bind",
+            before=f"test ! -e {driver}/{device} || echo {device} > {driver}/unbind",
+            after=f"test -e {driver}/{device} || echo {device} > {driver}/bind; {rig.up_command(name, rig.peer)}",
+            up=False,
+        ),
+        Operation(
+            "open",
+            f"ip link set {name} up",
+            before=f"ip link set {name} down",
+            after=f"ip link set {name} up",
+            up=False,
+        ),
+        Operation("stop", f"ip link set {name} down", after=f"ip link set {name} up"),
+        Operation(
+            "rings",
+            f"ethtool -G {name} rx {rings['rx'] // 2} tx {rings['tx'] * 2}",
+            after=f"ethtool -G {name} rx {rings['rx']} tx {rings['tx']}",
+        ),
+        Operation(
+            "channels",
+            f"ethtool -L {name} combined {max(1, queues // 2)}",
+            after=f"ethtool -L {name} combined {queues}",
+        ),
+        Operation("spread", f"ethtool -X {name} equal 1", after=f"ethtool -X {name} default"),
+        Operation("mtu", f"ip link set {name} mtu 1400", after=f"ip link set {name} mtu 1500"),
+        Operation("features", f"ethtool -K {name} tx off rx off", after=f"ethtool -K {name} tx on rx on"),
+        Operation(
+            "vlan",
+            f"ip link add link {name} name {name}.7 up type vlan id 7",
+            after=f"ip link delete {name}.7",
+        ),
+        *(
+            Operation(f"ethtool {flag}", f"ethtool {flag} {name}")
+            for flag in ("-S", "-i", "-g", "-l", "-x", "-k", "")
+        ),
+        Operation("statistics", f"ip -s link show dev {name}"),
+    ]
