@@ -36,6 +36,8 @@ impl Ports {
     ///
     /// `ENOMEM`, or what the network stack says.
     pub(crate) fn register(&self, port: Port) -> Result {
+        // First, so that no port is unregistered under the lock for want of a place.
+        self.registered.lock().reserve(1, GFP_KERNEL)?;
         let registered = port::Port::register(port)?;
         self.registered.lock().push(registered, GFP_KERNEL)?;
         // What came before that the link work has not seen here.
