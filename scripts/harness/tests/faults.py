@@ -15,7 +15,7 @@ INSIDE = Boot(cpus=2, posted_writes=False, knobs=(("complete_inside_doorbell", "
 # One vector for the driver's own channel and one for all queues.
 FEW_VECTORS = Boot(cpus=2, knobs=(("msix_vectors", "2"),))
 # The device wants its commands given up after a second.
-IMPATIENT = Boot(cpus=2, knobs=(("hwc_timeout_ms", "1000"),))
+IMPATIENT = Boot(cpus=2, knobs=(("command_timeout_ms", "1000"),))
 # More completions than a send ring has packets.
 MANY = 100000
 # What the stack and the driver take to notice a stuck queue and to reset the port, seconds.

@@ -41,8 +41,6 @@ pub struct Reply {
     pub version: u16,
     /// See [`status`].
     pub status: u32,
-    /// To be cut off inside the header (a fault).
-    pub is_cut: bool,
 }
 
 impl Reply {
@@ -51,7 +49,6 @@ impl Reply {
             body: body.as_bytes().to_vec(),
             version: 1,
             status: status::OK,
-            is_cut: false,
         }
     }
 
@@ -64,17 +61,6 @@ impl Reply {
             body: Vec::new(),
             version: 1,
             status: status::OK,
-            is_cut: false,
-        }
-    }
-
-    /// An answer of the right size without sense (a fault).
-    pub fn garbage(len: usize) -> Self {
-        Self {
-            body: vec![0xff; len],
-            version: u16::MAX,
-            status: status::OK,
-            is_cut: false,
         }
     }
 
@@ -130,6 +116,20 @@ impl Request<'_> {
 }
 
 impl Session {
+    /// Whether a command only takes things back, or keeps packets out before that: a driver that is refused must end up
+    /// with things left.
+    pub(crate) fn takes_back(code: u32) -> bool {
+        matches!(
+            code,
+            code::DEREGISTER_DEVICE
+                | code::DISABLE_QUEUE
+                | code::DESTROY_DMA_REGION
+                | code::DESTROY_WQ_OBJ
+                | code::FENCE_RQ
+                | code::CONFIG_VPORT_RX
+        )
+    }
+
     /// Executes a command.
     pub(crate) fn execute(&mut self, bus: &mut Bus, request: &Request<'_>) -> Reply {
         let outcome = self

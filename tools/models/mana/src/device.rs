@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use nic::{Bar, Bus, Identity, Model, Rule};
+use nic::{Bar, Bus, Fault, Identity, Model, Rule};
 use serde_json::{json, Value};
 
 use crate::{
@@ -16,6 +16,10 @@ use crate::{
     stats::GfStats,
 };
 
+/// Numbers of the requests in the shared memory for [`Bus::command`], where they share the space with commands.
+const ESTABLISH_HWC: u64 = 1 << 32 | 1;
+const DESTROY_HWC: u64 = 1 << 32 | 2;
+
 /// One MANA VF.
 pub struct Mana {
     ports: usize,
@@ -23,8 +27,8 @@ pub struct Mana {
     /// Request in the shared memory that the PF has not served yet.
     pending: Option<Request>,
     session: Option<Session>,
-    /// A reset ended the last session.
-    has_lost_session: bool,
+    /// The driver cannot know whether there is a session: a request for one failed on purpose, or a reset ended it.
+    is_unsure: bool,
     /// Statistics outlive sessions.
     stats: GfStats,
 }
@@ -37,15 +41,17 @@ impl Mana {
             shm: Shm::default(),
             pending: None,
             session: None,
-            has_lost_session: false,
+            is_unsure: false,
             stats: GfStats::default(),
         }
     }
 
-    fn end_session(&mut self) {
+    fn end_session(&mut self, bus: &Bus) {
         if let Some(session) = self.session.take() {
             self.stats = session.stats;
         }
+        bus.report.gauge("live_objects").set(0);
+        bus.report.excuse(false);
     }
 
     fn write_shm(&mut self, bus: &mut Bus, offset: u64, value: u32) {
@@ -65,7 +71,13 @@ impl Mana {
         let Some(request) = self.pending.take() else {
             return;
         };
+        let fault = match request {
+            Request::Establish(_) => bus.command(ESTABLISH_HWC, "ESTABLISH_HWC"),
+            Request::Destroy => bus.command(DESTROY_HWC, "DESTROY_HWC"),
+            Request::Malformed(_) => None,
+        };
         let is_done = match request {
+            _ if matches!(fault, Some(Fault::Error | Fault::Nothing | Fault::Die)) => false,
             Request::Establish(at) => self.establish(bus, &at),
             Request::Destroy => self.destroy(bus),
             Request::Malformed(header) => {
@@ -74,14 +86,25 @@ impl Mana {
                 false
             }
         };
-        self.shm.answer(is_done);
+        match fault {
+            None => self.shm.answer(is_done),
+            Some(fault) => {
+                self.is_unsure = true;
+                bus.report.excuse(self.session.is_some());
+                self.shm.fail(fault);
+            }
+        }
     }
 
     fn establish(&mut self, bus: &mut Bus, at: &Establish) -> bool {
         if self.session.is_some() {
-            bus.report
-                .violate(&rules::SHM_ORDER, "ESTABLISH_HWC while an HWC is there");
-            return false;
+            // A driver that was refused the end leaves, and the next one starts anew.
+            if !self.is_unsure {
+                bus.report
+                    .violate(&rules::SHM_ORDER, "ESTABLISH_HWC while an HWC is there");
+                return false;
+            }
+            self.end_session(bus);
         }
         if at.vector >= bus.irq.count() {
             bus.report.violate(
@@ -91,15 +114,17 @@ impl Mana {
             return false;
         }
         bus.report.add("hwc_established", 1);
-        self.has_lost_session = false;
-        self.session = Some(Session::establish(bus, at, self.ports, self.stats));
+        self.is_unsure = false;
+        let session = Session::establish(bus, at, self.ports, self.stats);
+        session.tell_live(&bus.report);
+        self.session = Some(session);
         true
     }
 
     fn destroy(&mut self, bus: &Bus) -> bool {
         let Some(session) = &self.session else {
             // A driver that resets the function in the middle of its work still takes down what it had set up.
-            if std::mem::take(&mut self.has_lost_session) {
+            if std::mem::take(&mut self.is_unsure) {
                 return true;
             }
             bus.report
@@ -107,9 +132,10 @@ impl Mana {
             return false;
         };
         if session.is_registered {
-            session.violate_unless_failed(bus, &rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
+            bus.report
+                .violate(&rules::HWC_DESTROY_IN_USE, "DESTROY_HWC");
         }
-        self.end_session();
+        self.end_session(bus);
         true
     }
 
@@ -139,7 +165,9 @@ impl Mana {
         let Some(session) = &mut self.session else {
             return false;
         };
-        session.has_failed |= matches!(kind, eqe::HWC_RESET_REQUEST | eqe::HWC_FPGA_RECONFIG);
+        if matches!(kind, eqe::HWC_RESET_REQUEST | eqe::HWC_FPGA_RECONFIG) {
+            bus.report.excuse(true);
+        }
         session.events.event(bus, hwc_id::EQ, kind, detail);
         true
     }
@@ -227,9 +255,9 @@ impl Model for Mana {
         self.session.as_mut()?.tick(bus, now)
     }
 
-    fn reset(&mut self, _bus: &mut Bus) {
-        self.has_lost_session |= self.session.is_some();
-        self.end_session();
+    fn reset(&mut self, bus: &mut Bus) {
+        self.is_unsure |= self.session.is_some();
+        self.end_session(bus);
         self.shm = Shm::default();
         self.pending = None;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The hardware channel: messages of the driver in, answers out.
 
+use std::time::{Duration, Instant};
+
 use nic::{Bus, Fault};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -16,6 +18,17 @@ use crate::{
 /// `hdr_type` of all messages.
 const GDMA_STANDARD_HEADER_TYPE: u32 = 0;
 
+/// Makes an answer wrong: its body, or its header where it has none.
+fn spoil(answer: &mut Vec<u8>, fault: Fault) {
+    let start = if answer.len() > RESP_HDR { RESP_HDR } else { 0 };
+    match fault {
+        Fault::Wrong => answer[start..].fill(0xff),
+        Fault::Zero => answer[start..].fill(0),
+        Fault::Short => answer.truncate(start + (answer.len() - start) / 2),
+        Fault::Error | Fault::Nothing | Fault::Die => {}
+    }
+}
+
 impl Session {
     /// Serves all messages that the driver announced.
     pub(crate) fn serve_messages(&mut self, bus: &mut Bus) {
@@ -25,11 +38,8 @@ impl Session {
             .get(&hwc_id::SQ)
             .map_or(0, |sq| sq.posted.len());
         if in_flight > hwc_id::DEPTH as usize {
-            self.violate_unless_failed(
-                bus,
-                &rules::HWC_DEPTH,
-                format_args!("{in_flight} messages"),
-            );
+            bus.report
+                .violate(&rules::HWC_DEPTH, format_args!("{in_flight} messages"));
         }
         while let Some(sq) = self.sqs.live.get_mut(&hwc_id::SQ) {
             let Some(wqe) = sq.consume() else { break };
@@ -37,7 +47,24 @@ impl Session {
             let offset = sq.offset(wqe.position);
             let message = self.take_message(bus, &wqe);
             self.complete_message(bus, hwc_id::SQ, true, offset, wqe.data_len());
-            if let Some(message) = message {
+            let Some(message) = message else { continue };
+            let delay = bus.knobs.answer_delay;
+            if delay.is_zero() && self.waiting.is_empty() {
+                self.serve(bus, &message);
+                continue;
+            }
+            // Nobody waits for an answer that comes later than that.
+            if delay >= Duration::from_millis(self.limits.command_timeout_ms.into()) {
+                bus.report.excuse(true);
+            }
+            self.waiting.push_back((Instant::now() + delay, message));
+        }
+    }
+
+    /// Serves the messages whose answer is due.
+    pub(crate) fn serve_waiting(&mut self, bus: &mut Bus, now: Instant) {
+        while self.waiting.front().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, message)) = self.waiting.pop_front() {
                 self.serve(bus, &message);
             }
         }
@@ -79,8 +106,6 @@ impl Session {
             return;
         };
         let code = header.req.msg_type.get();
-        bus.report
-            .add(format!("command.{}", messages::name(code)), 1);
         let is_standard = [header.req, header.resp].iter().all(|hdr| {
             hdr.hdr_type.get() == GDMA_STANDARD_HEADER_TYPE && hdr.msg_version.get() >= 1
         });
@@ -93,21 +118,20 @@ impl Session {
                 .violate(&rules::HWC_MESSAGE, format_args!("{header:x?}"));
         }
         let request = Request { header, message };
-        // A command that fails on purpose is not executed: nothing is left behind that the driver cannot know.
-        let wanted = (header.resp.msg_size.get() as usize).max(RESP_HDR);
-        let fault = bus.knobs.command_fault(code.into());
-        self.has_failed |= fault.is_some();
+        let fault = bus.command(code.into(), messages::name(code));
+        // A refusal to make something is all that a driver needs to know.
+        if fault.is_some_and(|fault| fault != Fault::Error || Self::takes_back(code)) {
+            bus.report.excuse(true);
+        }
         let mut reply = match fault {
-            None => self.execute(bus, &request),
-            Some(Fault::Nothing) => return,
+            Some(Fault::Nothing | Fault::Die) => return,
             Some(Fault::Error) => Reply::refused(status::INJECTED),
-            Some(Fault::Wrong) => Reply::garbage(wanted - RESP_HDR),
-            Some(Fault::Short) => Reply {
-                is_cut: true,
-                ..Reply::refused(status::OK)
-            },
+            // What the driver is not told has still been done.
+            None | Some(Fault::Wrong | Fault::Zero | Fault::Short) => self.execute(bus, &request),
         };
+        self.tell_live(&bus.report);
         // An older driver gets the part of the answer that it knows.
+        let wanted = (header.resp.msg_size.get() as usize).max(RESP_HDR);
         let size = wanted.min(RESP_HDR + reply.body.len());
         reply.body.truncate(size - RESP_HDR);
         let answer = RespHdr {
@@ -124,8 +148,8 @@ impl Session {
         };
         let mut bytes = answer.as_bytes().to_vec();
         bytes.extend_from_slice(&reply.body);
-        if reply.is_cut {
-            bytes.truncate(RESP_HDR / 2);
+        if let Some(fault) = fault {
+            spoil(&mut bytes, fault);
         }
         self.send_answer(bus, &bytes);
     }
@@ -139,8 +163,7 @@ impl Session {
             .consume()
             .filter(|wqe| !wqe.is_broken && wqe.data_len() >= answer.len())
         else {
-            self.violate_unless_failed(
-                bus,
+            bus.report.violate(
                 &rules::HWC_NO_BUFFER,
                 format_args!("answer of {} bytes", answer.len()),
             );

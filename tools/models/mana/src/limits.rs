@@ -8,7 +8,6 @@ pub const KNOBS: &[&str] = &[
     "adapter_mtu",
     "cqe8_coalescing",
     "dim",
-    "hwc_timeout_ms",
     "indirection_entries",
     "max_cq",
     "max_eq",
@@ -41,8 +40,8 @@ pub struct Limits {
     pub dim: bool,
     /// `cqe8_coalescing=1`: up to eight packets per CQE.
     pub cqe8_coalescing: bool,
-    /// `hwc_timeout_ms=N`: command timeout that the device asks for; 0 = the driver's.
-    pub hwc_timeout_ms: u32,
+    /// Command timeout that the device asks for; 0 = the driver's.
+    pub command_timeout_ms: u32,
     /// `vport_offset=N`: vPort offset of port 0; above 255 short-format packets cannot carry it.
     pub vport_offset: u16,
     /// `promiscuous=1`: ports receive unicast frames for other addresses too.
@@ -65,7 +64,7 @@ impl Limits {
             indirection_entries: number("indirection_entries", 64) as u32,
             dim: number("dim", 0) != 0,
             cqe8_coalescing: number("cqe8_coalescing", 0) != 0,
-            hwc_timeout_ms: number("hwc_timeout_ms", 0) as u32,
+            command_timeout_ms: knobs.command_timeout_ms,
             vport_offset: number("vport_offset", 3) as u16,
             promiscuous: number("promiscuous", 0) != 0,
             source_check: number("source_check", 0) != 0,

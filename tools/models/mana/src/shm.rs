@@ -3,6 +3,8 @@
 //!
 //! Source: `shm_channel.c` of the C driver.
 
+use nic::Fault;
+
 use crate::abi::MANA_PAGE_SIZE;
 
 /// Dwords of the aperture.
@@ -110,6 +112,23 @@ impl Shm {
         let status = if ok { 0 } else { STATUS_FAILED };
         // Type and version stay; the owner bit goes.
         *last = *last & 0x3f | DIRECTION_RESPONSE | (status << 8);
+    }
+}
+
+impl Shm {
+    /// Leaves the request without a right answer.
+    pub fn fail(&mut self, fault: Fault) {
+        let last = &mut self.dwords[DWORDS - 1];
+        match fault {
+            Fault::Error => self.answer(false),
+            // The PF keeps the aperture.
+            Fault::Nothing | Fault::Die => {}
+            // All ones would say that the function is gone.
+            Fault::Wrong => *last = !(OWNER_IS_PF | MSG_TYPE_ESTABLISH_HWC),
+            Fault::Zero => *last = 0,
+            // The header did not come whole: the direction is missing.
+            Fault::Short => *last &= 0x3f,
+        }
     }
 }
 

@@ -40,13 +40,17 @@ fn a_command_fails_as_told() {
     raw.bus.knobs.set("fail_command", "1:wrong").expect("knob");
     let (status, body) = raw.try_command(code::LIST_DEVICES, 0, &[]);
     assert_eq!(status, status::OK);
-    assert!(body.iter().all(|byte| *byte == 0xff));
+    assert_eq!(body, [0xff; size_of::<ListDevicesResp>()]);
+    raw.bus.knobs.set("fail_command", "1:zero").expect("knob");
+    let (status, body) = raw.try_command(code::LIST_DEVICES, 0, &[]);
+    assert_eq!(status, status::OK);
+    assert_eq!(body, [0; size_of::<ListDevicesResp>()]);
     raw.bus.knobs.set("fail_command", "1:short").expect("knob");
     assert_eq!(
         raw.send_message(&list_devices()).map(|answer| answer.len()),
-        Some(RESP_HDR / 2)
+        Some(RESP_HDR + size_of::<ListDevicesResp>() / 2)
     );
-    // A failed command has done nothing.
+    // A command that is refused has done nothing.
     raw.bus.knobs.set("fail_opcode", "12:error").expect("knob");
     let (_, request) = raw.eq_request();
     assert_eq!(
@@ -61,6 +65,107 @@ fn a_command_fails_as_told() {
         status::OK
     );
     raw.assert_clean();
+}
+
+#[test]
+fn an_answer_without_a_body_is_spoiled_in_its_header() {
+    let mut raw = Raw::running();
+    let request = Raw::header(code::DEREGISTER_DEVICE, DEVICE_MANA, REQ_HDR);
+    for (fault, answer) in [
+        ("wrong", vec![0xff; RESP_HDR]),
+        ("zero", vec![0; RESP_HDR]),
+        (
+            "short",
+            vec![0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 32, 0, 0, 0],
+        ),
+    ] {
+        raw.bus
+            .knobs
+            .set("fail_command", &format!("1:{fault}"))
+            .expect("knob");
+        assert_eq!(raw.send_message(request.as_bytes()), Some(answer));
+        // What the driver is not told has still been done.
+        raw.bus.report.excuse(false);
+        assert_eq!(
+            raw.bus.report.get("live_objects"),
+            1,
+            "only the HWC is left"
+        );
+        raw.command::<RegisterResp>(code::REGISTER_DEVICE, DEVICE_MANA, &());
+    }
+}
+
+#[test]
+fn the_shared_memory_fails_as_told() {
+    let header = |raw: &mut Raw, fault: &str| {
+        raw.bus
+            .knobs
+            .set("fail_command", &format!("1:{fault}"))
+            .expect("knob");
+        raw.smc_served([0, 0, 0, 0, 0, 0, 0, 2]);
+        raw.read_reg(0x41c, 4)
+    };
+    for (fault, left) in [("error", 0x182), ("short", 2), ("zero", 0)] {
+        let mut raw = Raw::established();
+        assert_eq!(header(&mut raw, fault), left);
+        // Only who was refused finds the session still there; both may start anew.
+        assert_eq!(
+            raw.bus.report.get("live_objects"),
+            u64::from(fault == "error")
+        );
+        raw.establish();
+        raw.assert_clean();
+    }
+    let mut raw = Raw::established();
+    assert_eq!(
+        header(&mut raw, "nothing"),
+        1 << 31 | 2,
+        "kept until a reset"
+    );
+    raw.model.reset(&mut raw.bus);
+    raw.establish();
+    raw.assert_clean();
+}
+
+#[test]
+fn the_living_are_counted() {
+    let mut raw = Raw::registered();
+    let live = |raw: &Raw| raw.bus.report.get("live_objects");
+    assert_eq!(live(&raw), 2, "the HWC and the device");
+    raw.up();
+    assert_eq!(live(&raw), 5, "and an EQ, an SQ and an RQ");
+    let (_, region) = raw.region(4096);
+    assert_eq!(live(&raw), 6);
+    // Refused to make one: nothing is excused.
+    raw.bus.knobs.set("fail_opcode", "25:error").expect("knob");
+    raw.send_message(Raw::header(code::CREATE_DMA_REGION, 0, REQ_HDR).as_bytes());
+    raw.bus.knobs.set("fail_opcode", "").expect("knob");
+    raw.down();
+    raw.try_command(code::DEREGISTER_DEVICE, DEVICE_MANA, &[]);
+    assert_eq!(raw.violations(&mana::rules::REGION_LEAK), 1, "{region:#x}");
+    assert_eq!(live(&raw), 1);
+    raw.smc_served([0, 0, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(live(&raw), 0);
+}
+
+#[test]
+fn answers_are_delayed() {
+    let mut raw = Raw::registered();
+    raw.bus.knobs.set("answer_delay_us", "20000").expect("knob");
+    assert_eq!(raw.send_message(&list_devices()), None);
+    let due = raw.tick().expect("a deadline");
+    assert!(due > std::time::Instant::now());
+    sleep(Duration::from_millis(25));
+    raw.tick();
+    let mut cq = raw.hwc_cq;
+    assert!(raw.next_cqe(&mut cq).is_some());
+}
+
+#[test]
+fn the_driver_is_told_how_long_to_wait() {
+    let mut raw = Raw::running_with(&[("command_timeout_ms", "700")]);
+    let answer: HwcTimeout = raw.command(code::QUERY_HWC_TIMEOUT, 0, &[0u8; 8]);
+    assert_eq!(answer.timeout_ms.get(), 700);
 }
 
 #[test]

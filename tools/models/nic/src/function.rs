@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The PCI function around a model: it sorts accesses by region and keeps what every function has.
 
-use std::{path::PathBuf, process};
+use std::{path::PathBuf, process, time::Instant};
 
 use rustix::io::Errno;
 use serde_json::{json, Value};
@@ -10,7 +10,7 @@ use vfio_user::{Device, DmaMap, IrqAction, CONFIG_REGION, MSIX_IRQ};
 use crate::{
     dma::GuestDma,
     knobs::Knobs,
-    model::{Bus, Identity, Model},
+    model::{Bus, Commands, Identity, Model},
     msix::MsiX,
     pci::{self, Config, Effect},
     report::Report,
@@ -51,6 +51,7 @@ impl<M: Model> Function<M> {
             wires,
             report,
             knobs,
+            commands: Commands::default(),
         };
         Self {
             model,
@@ -69,6 +70,13 @@ impl<M: Model> Function<M> {
             };
             self.model.frame(&mut self.bus, port, &buffer[..len]);
         }
+    }
+
+    /// Has the model do its deferred work; returns when it wants to go on.
+    pub fn tick(&mut self, now: Instant) -> Option<Instant> {
+        let deadline = self.model.tick(&mut self.bus, now);
+        self.die_if_told();
+        deadline
     }
 
     /// Answers one control command.
@@ -114,6 +122,7 @@ impl<M: Model> Function<M> {
     fn perform(&mut self, what: &str, args: &Value) -> Result<Value, String> {
         match what {
             "die" => self.die(),
+            "commands" => Ok(self.bus.commands.take()),
             "link" => {
                 let port = args["port"].as_u64().unwrap_or(0) as usize;
                 let up = args["up"]
@@ -167,6 +176,12 @@ impl<M: Model> Function<M> {
             eprintln!("{error}");
         }
         process::exit(0);
+    }
+
+    fn die_if_told(&mut self) {
+        if self.bus.knobs.is_dead() {
+            self.die();
+        }
     }
 
     fn reset_function(&mut self) {
@@ -256,6 +271,7 @@ impl<M: Model> Device for Function<M> {
                 data.len(),
                 u64::from_le_bytes(value),
             );
+            self.die_if_told();
         }
         Ok(())
     }

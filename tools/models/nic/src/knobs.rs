@@ -14,10 +14,14 @@ pub enum Fault {
     Error,
     /// Never answered.
     Nothing,
-    /// Answered with success and wrong contents.
+    /// Executed, and answered with success and all ones where the results belong: no id, handle or count is right.
     Wrong,
-    /// Answered with fewer bytes than the answer has.
+    /// The same with zeros.
+    Zero,
+    /// Executed, and answered with fewer bytes than the answer has.
     Short,
+    /// Not answered any more: the process ends, as if the device was pulled out.
+    Die,
 }
 
 impl Fault {
@@ -26,21 +30,26 @@ impl Fault {
             "error" => Self::Error,
             "nothing" => Self::Nothing,
             "wrong" => Self::Wrong,
+            "zero" => Self::Zero,
             "short" => Self::Short,
+            "die" => Self::Die,
             other => {
                 return Err(format!(
-                    "unknown fault \"{other}\": use error, nothing, wrong or short"
+                    "unknown fault \"{other}\": use error, nothing, wrong, zero, short or die"
                 ))
             }
         })
     }
 
-    fn name(self) -> &'static str {
+    /// As [`Knobs::set`] takes it.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
             Self::Nothing => "nothing",
             Self::Wrong => "wrong",
+            Self::Zero => "zero",
             Self::Short => "short",
+            Self::Die => "die",
         }
     }
 }
@@ -53,6 +62,11 @@ pub struct Knobs {
     pub complete_inside_doorbell: bool,
     /// `completion_delay_us=N`: a completion is reported this long after the work was done.
     pub completion_delay: Duration,
+    /// `answer_delay_us=N`: a command is executed and answered this long after it came.
+    pub answer_delay: Duration,
+    /// `command_timeout_ms=N`: how long the driver is to wait for an answer, where the device can tell; 0 = as long
+    /// as it likes. Read when the driver starts the device.
+    pub command_timeout_ms: u32,
     /// `msix_vectors=N`: number of MSI-X vectors offered; only at start.
     pub msix_vectors: Option<u16>,
     /// `drop_completions=N`: the next N completions are lost.
@@ -63,6 +77,8 @@ pub struct Knobs {
     fail_command: Option<(u64, Fault)>,
     /// `fail_opcode=OPCODE[:fault]`: every command of this opcode fails; an empty value ends it.
     fail_opcode: Option<(u64, Fault)>,
+    /// A command has met [`Fault::Die`].
+    is_dead: bool,
     declared: &'static [&'static str],
     own: BTreeMap<&'static str, String>,
 }
@@ -85,6 +101,11 @@ impl Knobs {
             "complete_inside_doorbell" => self.complete_inside_doorbell = boolean(key, value)?,
             "completion_delay_us" => {
                 self.completion_delay = Duration::from_micros(number(key, value)?)
+            }
+            "answer_delay_us" => self.answer_delay = Duration::from_micros(number(key, value)?),
+            "command_timeout_ms" => {
+                self.command_timeout_ms = u32::try_from(number(key, value)?)
+                    .map_err(|_| "command_timeout_ms takes 32 bits")?;
             }
             "msix_vectors" => {
                 let vectors = u16::try_from(number(key, value)?)
@@ -116,8 +137,14 @@ impl Knobs {
         drop
     }
 
-    /// How the command that just came in has to fail, if it has to; call once per command.
-    pub fn command_fault(&mut self, opcode: u64) -> Option<Fault> {
+    /// How the command that just came in has to fail, if it has to; called once per command.
+    pub(crate) fn command_fault(&mut self, opcode: u64) -> Option<Fault> {
+        let fault = self.next_fault(opcode);
+        self.is_dead |= fault == Some(Fault::Die);
+        fault
+    }
+
+    fn next_fault(&mut self, opcode: u64) -> Option<Fault> {
         if let Some((left, fault)) = &mut self.fail_command {
             *left = left.saturating_sub(1);
             if *left == 0 {
@@ -129,6 +156,11 @@ impl Knobs {
         self.fail_opcode
             .filter(|(failing, _)| *failing == opcode)
             .map(|(_, fault)| fault)
+    }
+
+    /// Whether a command has ended the process.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.is_dead
     }
 
     /// Whether the process has to end now; called for each register write.
@@ -156,6 +188,8 @@ impl Knobs {
 
     fn names(&self) -> Vec<&str> {
         let common = [
+            "answer_delay_us",
+            "command_timeout_ms",
             "complete_inside_doorbell",
             "completion_delay_us",
             "die_at",
@@ -176,6 +210,8 @@ impl Knobs {
             setting.map(|(n, fault)| format!("{n}:{}", fault.name()))
         };
         let mut all = json!({
+            "answer_delay_us": self.answer_delay.as_micros() as u64,
+            "command_timeout_ms": self.command_timeout_ms,
             "complete_inside_doorbell": self.complete_inside_doorbell,
             "completion_delay_us": self.completion_delay.as_micros() as u64,
             "die_at": self.die_at,
@@ -244,6 +280,15 @@ mod tests {
         assert_eq!(knobs.command_fault(0x20004), Some(Fault::Wrong));
         knobs.set("fail_opcode", "").unwrap();
         assert_eq!(knobs.command_fault(0x20004), None);
+    }
+
+    #[test]
+    fn a_command_can_end_the_process() {
+        let mut knobs = Knobs::default();
+        knobs.set("fail_command", "2:die").unwrap();
+        assert_eq!((knobs.command_fault(7), knobs.is_dead()), (None, false));
+        let fault = Some(Fault::Die);
+        assert_eq!((knobs.command_fault(7), knobs.is_dead()), (fault, true));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub mod wire;
 pub use dma::{DmaError, GuestDma};
 pub use function::Function;
 pub use knobs::{Fault, Knobs};
-pub use model::{Bar, Bus, Identity, Model};
+pub use model::{Bar, Bus, Commands, Identity, Model};
 pub use msix::MsiX;
 pub use report::{Counter, Report, Rule};
 pub use wire::Wire;

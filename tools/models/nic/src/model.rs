@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The seam between one NIC model and the common parts.
 
-use std::time::Instant;
+use std::{collections::VecDeque, time::Instant};
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
-use crate::{dma::GuestDma, knobs::Knobs, msix::MsiX, report::Report, report::Rule, wire::Wire};
+use crate::{
+    dma::GuestDma,
+    knobs::{Fault, Knobs},
+    msix::MsiX,
+    report::Report,
+    report::Rule,
+    wire::Wire,
+};
 
 /// One memory BAR of the function.
 #[derive(Clone, Debug)]
@@ -53,6 +60,42 @@ pub struct Bus {
     pub report: Report,
     /// Settings that change behaviour, for tests.
     pub knobs: Knobs,
+    /// Commands that the driver sent lately.
+    pub commands: Commands,
+}
+
+impl Bus {
+    /// Notes that the driver sent a command, and tells how it has to fail, if it has to. A model calls this once for
+    /// each command, before it executes it.
+    pub fn command(&mut self, opcode: u64, name: &str) -> Option<Fault> {
+        self.report.add(format!("command.{name}"), 1);
+        let fault = self.knobs.command_fault(opcode);
+        self.commands.note(name, fault);
+        fault
+    }
+}
+
+/// The commands that the driver sent since somebody asked, oldest first.
+#[derive(Default)]
+pub struct Commands(VecDeque<(String, Option<Fault>)>);
+
+impl Commands {
+    /// How many are kept.
+    const KEPT: usize = 4096;
+
+    fn note(&mut self, name: &str, fault: Option<Fault>) {
+        if self.0.len() == Self::KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((name.to_owned(), fault));
+    }
+
+    /// Their names and faults as JSON; forgets them.
+    pub(crate) fn take(&mut self) -> Value {
+        let each = self.0.drain(..);
+        each.map(|(name, fault)| json!([name, fault.map(Fault::name)]))
+            .collect()
+    }
 }
 
 /// One NIC. All calls come from the one thread of the event loop and must not block.

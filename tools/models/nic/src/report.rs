@@ -82,6 +82,7 @@ struct Inner {
     counters: BTreeMap<Cow<'static, str>, Counter>,
     gauges: BTreeMap<Cow<'static, str>, Counter>,
     violations: BTreeMap<&'static str, Violations>,
+    is_excused: bool,
 }
 
 /// Handle to the counters and violations of one model process.
@@ -124,8 +125,24 @@ impl Report {
             .map_or(0, Counter::get)
     }
 
+    /// From here on, until this is taken back, the driver is excused: the device itself has failed or has lied, and a
+    /// driver that believed it breaks rules, just as one that stopped the device's DMA for it. What the driver must
+    /// never do, whatever the device does, still counts: the other [common rules](crate::RULES).
+    pub fn excuse(&self, is_excused: bool) {
+        self.0.borrow_mut().is_excused = is_excused;
+    }
+
+    fn excuses(&self, rule: &Rule) -> bool {
+        self.0.borrow().is_excused
+            && (*rule == crate::DMA_BUS_MASTER_OFF || !crate::RULES.contains(&rule))
+    }
+
     /// Records that the driver broke `rule`; `place` says where (address, length, queue, ...).
     pub fn violate(&self, rule: &'static Rule, place: impl Display) {
+        if self.excuses(rule) {
+            self.add("excused_violations", 1);
+            return;
+        }
         let mut inner = self.0.borrow_mut();
         let seen = inner
             .violations

@@ -212,7 +212,7 @@ fn event_loop<M: Model>(
         if let Some(control) = control.as_deref_mut().filter(|_| ready.control) {
             control.serve(|command| function.command(&command));
         }
-        deadline = function.model.tick(&mut function.bus, Instant::now());
+        deadline = function.tick(Instant::now());
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::{
 use vfio_user::{DmaMap, IrqAction};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::{Bus, GuestDma, Knobs, MsiX, Report, Wire};
+use crate::{Bus, Commands, GuestDma, Knobs, MsiX, Report, Wire};
 
 /// Which way the device may use a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,7 @@ pub fn bus(
         wires,
         report,
         knobs: Knobs::new(knobs),
+        commands: Commands::default(),
     })
 }
 

@@ -94,8 +94,13 @@ fn receive(client: &mut UnixStream) -> Vec<u8> {
 
 /// A posted write of 8 bytes to register 0 of BAR 0.
 fn write_register(client: &mut UnixStream) {
+    write_at(client, 0);
+}
+
+/// A posted write of 8 bytes to a register of BAR 0.
+fn write_at(client: &mut UnixStream, offset: u64) {
     let payload = [
-        0u64.to_le_bytes(),
+        offset.to_le_bytes(),
         [0, 0, 0, 0, 8, 0, 0, 0],
         7u64.to_le_bytes(),
     ]
@@ -177,6 +182,33 @@ fn dies_when_it_is_told_to() {
         report["counters"]["write.8"], 2,
         "the third write was not done"
     );
+
+    let probe = Probe::start("die-command", &["--set", "fail_command=2:die"]);
+    let mut client = probe.client();
+    for _ in 0..3 {
+        write_at(&mut client, 0x20);
+    }
+    let (status, report) = probe.end();
+    assert!(status.success());
+    assert_eq!(report["counters"]["command.NOTHING"], 2);
+}
+
+#[test]
+fn tells_the_commands_since_the_last_time() {
+    let probe = Probe::start("commands", &["--set", "fail_command=2:short"]);
+    let mut client = probe.client();
+    write_at(&mut client, 0x20);
+    write_at(&mut client, 0x20);
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let more = probe.control(&json!({"do": "commands"}));
+        seen.extend(more.as_array().unwrap().clone());
+    }
+    assert_eq!(
+        seen,
+        [json!(["NOTHING", null]), json!(["NOTHING", "short"])]
+    );
+    assert_eq!(probe.control(&json!({"do": "commands"})), json!([]));
 }
 
 #[test]
@@ -213,7 +245,7 @@ fn wrong_options_say_what_is_right() {
     assert!(errors(&[]).contains("--socket PATH is missing"));
     assert!(errors(&["--socket", "/x", "--set", "nonsense"]).contains("KEY=VALUE"));
     assert!(errors(&["--socket", "/x", "--set", "fail_command=1:maybe"])
-        .contains("error, nothing, wrong or short"));
+        .contains("error, nothing, wrong, zero, short or die"));
     assert!(errors(&["--socket", "/x", "--set", "msix_vectors=0"]).contains("1 to 2048"));
     assert!(
         errors(&["--socket", "/no/such/folder/x"]).contains("cannot listen at /no/such/folder/x")

@@ -212,3 +212,23 @@ fn every_rule_has_a_case() {
     assert_eq!(cases, names(&mut nic::RULES.iter().copied()));
     assert_eq!(nic::RULES.len(), cases.len(), "a name is used twice");
 }
+
+#[test]
+fn a_failed_device_excuses_its_driver_but_not_for_everything() {
+    nic::rules! {
+        OWN:
+        TOLD = "told", "something that a device which fails may cause";
+    }
+    let report = Report::default();
+    report.excuse(true);
+    report.violate(OWN[0], "here");
+    report.violate(&nic::DMA_BUS_MASTER_OFF, "here");
+    report.violate(&nic::DMA_AFTER_UNMAP, "here");
+    let count = |rule| report.violations(rule);
+    assert_eq!((count(&TOLD), count(&nic::DMA_BUS_MASTER_OFF)), (0, 0));
+    assert_eq!(count(&nic::DMA_AFTER_UNMAP), 1);
+    assert_eq!(report.get("excused_violations"), 2);
+    report.excuse(false);
+    report.violate(&TOLD, "here");
+    assert_eq!(count(&TOLD), 1);
+}

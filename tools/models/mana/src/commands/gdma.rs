@@ -81,8 +81,8 @@ impl Session {
 
     pub(super) fn query_hwc_timeout(&self, bus: &Bus, request: &Request<'_>) -> Outcome {
         let mut body: HwcTimeout = request.body(&bus.report)?;
-        if self.limits.hwc_timeout_ms != 0 {
-            body.timeout_ms = self.limits.hwc_timeout_ms.into();
+        if self.limits.command_timeout_ms != 0 {
+            body.timeout_ms = self.limits.command_timeout_ms.into();
         }
         Ok(Reply::new(&body))
     }
@@ -113,15 +113,13 @@ impl Session {
             .map(|(id, _)| *id)
             .collect();
         if !eqs.is_empty() || !self.objects.is_empty() {
-            self.violate_unless_failed(
-                bus,
+            bus.report.violate(
                 &rules::QUEUE_LEAK,
                 format_args!("EQs {eqs:x?}, objects {:x?}", self.objects.values()),
             );
         }
         if self.regions.unused() > 0 {
-            self.violate_unless_failed(
-                bus,
+            bus.report.violate(
                 &rules::REGION_LEAK,
                 format_args!("{} regions", self.regions.unused()),
             );
@@ -246,11 +244,8 @@ impl Session {
             .map(|(cq, _)| *cq)
             .collect();
         if !users.is_empty() {
-            self.violate_unless_failed(
-                bus,
-                &rules::EQ_IN_USE,
-                format_args!("EQ {id}, CQs {users:?}"),
-            );
+            bus.report
+                .violate(&rules::EQ_IN_USE, format_args!("EQ {id}, CQs {users:?}"));
             return Err(Refused(status::INVALID));
         }
         if let Some(eq) = self.events.remove_eq(id) {

@@ -159,8 +159,7 @@ impl Session {
                 let posted = self.sqs.live.get(&wq).map_or(0, |sq| sq.posted.len());
                 let unreported = self.events.unreported(cq);
                 if posted + unreported > 0 {
-                    self.violate_unless_failed(
-                        bus,
+                    bus.report.violate(
                         &rules::SQ_BUSY,
                         format_args!("SQ {wq}: {posted} to send, {unreported} to report"),
                     );
@@ -168,11 +167,8 @@ impl Session {
             }
             Kind::Rq => {
                 if self.vports[port].steering.uses(wq) {
-                    self.violate_unless_failed(
-                        bus,
-                        &rules::RQ_STEERED,
-                        format_args!("RQ {wq} of port {port}"),
-                    );
+                    bus.report
+                        .violate(&rules::RQ_STEERED, format_args!("RQ {wq} of port {port}"));
                 }
             }
         }

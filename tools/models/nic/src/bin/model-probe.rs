@@ -7,6 +7,7 @@
 //! | 0x08 | write: raise this MSI-X vector |
 //! | 0x10 | write: store the value at this guest address |
 //! | 0x18 | write: load the value from this guest address |
+//! | 0x20 | write: a command of this number, which does nothing |
 //!
 //! The report counts the accesses by size: `read.4`, `write.8`, ...
 
@@ -61,6 +62,7 @@ impl Model for Probe {
             // A failed access is in the report already.
             0x10 => drop(bus.dma.write(value, &self.value)),
             0x18 => drop(bus.dma.read(value, &mut self.value)),
+            0x20 => drop(bus.command(value, "NOTHING")),
             _ => {}
         }
     }
