@@ -12,21 +12,34 @@ from . import bench, demo, runner
 from .common import DRIVERS, Settings
 
 
+# Exit status of a run that only named the tests.
+LISTED = 100
+
+
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/test")
-    parser.add_argument("command", choices=("test", "demo", "bench"), help=argparse.SUPPRESS)
-    parser.add_argument("--release", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--list", action="store_true", help="name the tests and run none")
-    parser.add_argument(
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--release", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("demo", prog="scripts/demo")
+    test = commands.add_parser("test", prog="scripts/test")
+    test.add_argument("--list", action="store_true", help="name the tests and run none")
+    test.add_argument(
         "--only",
         action="append",
         metavar="PATTERN",
         help="only tests whose name contains it, * matches anything; may be repeated",
     )
-    parser.add_argument("--driver", choices=DRIVERS, help="guest tests of one driver only")
-    parser.add_argument("--long", action="store_true", help="also the tests that take long")
-    parser.add_argument("--runs", type=int, default=5, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    test.add_argument("--driver", choices=DRIVERS, help="guest tests of one driver only")
+    test.add_argument("--long", action="store_true", help="also the tests that take long")
+    test.add_argument(
+        "--debug-kernel", action="store_true", help="the guest tests, on a kernel that watches itself"
+    )
+    bench_parser = commands.add_parser("bench", prog="scripts/bench")
+    bench_parser.add_argument("--runs", type=int, default=5, help=argparse.SUPPRESS)
+    options, unknown = parser.parse_known_args()
+    if unknown:
+        commands.choices[options.command].error(f"unknown: {' '.join(unknown)}")
+    return options
 
 
 def results_folder(settings):
@@ -38,20 +51,26 @@ def results_folder(settings):
 
 
 def main():
+    """Without --release, only looks at the options: what is wrong with them is told before a long
+    set-up, not after it."""
     options = arguments()
-    settings = Settings(options.release)
-    if options.command == "demo":
-        return demo.run(settings, *results_folder(settings))
-    if options.command == "bench":
-        return bench.run(settings, *results_folder(settings), options.runs)
-    chosen = runner.select(options.only, options.driver, options.long)
-    if options.list:
-        print("\n".join(test.name for test in chosen))
+    chosen = None
+    if options.command == "test":
+        chosen = runner.select(options.only, options.driver, options.long, options.debug_kernel)
+        if options.list:
+            print("\n".join(test.name for test in chosen))
+            return LISTED
+        if not chosen:
+            sys.exit("scripts/test: no test has such a name, --list names them")
+    if options.release is None:
         return 0
-    if not chosen:
-        sys.exit("scripts/test: no test has such a name, --list names them")
-    run = runner.Runner(settings, *results_folder(settings))
-    return 0 if run.run(chosen) else 1
+    settings = Settings(options.release)
+    results = results_folder(settings)
+    if options.command == "demo":
+        return demo.run(settings, *results)
+    if options.command == "bench":
+        return bench.run(settings, *results, options.runs)
+    return 0 if runner.Runner(settings, *results).run(chosen) else 1
 
 
 if __name__ == "__main__":

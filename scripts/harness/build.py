@@ -43,12 +43,14 @@ def cargo(settings: Settings, log, folder, *command):
     )
 
 
-def make(settings: Settings, log, *targets):
-    """Runs the modules' make for the kernel under test."""
+def make(settings: Settings, log, *targets, tree=REPOSITORY, output=None):
+    """Runs the modules' make for the kernel under test, with the compiler that built it."""
+    compiler = ("LLVM=-19",) if settings.debug else ()
     run(
         log,
-        *("make", "-C", str(REPOSITORY), f"-j{processors()}", f"KDIR={settings.build_tree}"),
-        f"MO={settings.modules}",
+        *("make", "-C", str(tree), f"-j{processors()}", f"KDIR={settings.build_tree}"),
+        f"MO={output or settings.modules}",
+        *compiler,
         *targets,
     )
 
@@ -71,8 +73,7 @@ def build_foreign_modules(settings: Settings, log):
     text = (REPOSITORY / touched).read_text() + "\n// Another build.\n"
     if not (copy / touched).exists() or (copy / touched).read_text() != text:
         (copy / touched).write_text(text)
-    kdir, output = f"KDIR={settings.build_tree}", f"MO={settings.foreign}/build"
-    run(log, "make", "-C", str(copy), f"-j{processors()}", kdir, output, "modules")
+    make(settings, log, "modules", tree=copy, output=settings.foreign / "build")
 
 
 def build_payload(settings: Settings, log, with_modules=True):

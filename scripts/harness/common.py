@@ -53,6 +53,11 @@ class Settings:
     accelerator: tuple = ("-accel", "tcg,thread=multi", "-cpu", "max")
 
     @property
+    def debug(self):
+        """Whether it is the debug kernel of scripts/inside/debug-kernel."""
+        return self.release.endswith("-debug")
+
+    @property
     def kernel(self):
         """Folder of everything that belongs to the kernel."""
         return self.cache / "kernel" / self.release

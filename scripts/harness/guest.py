@@ -15,6 +15,11 @@ import time
 from .common import Failure, Settings
 
 READY_TIMEOUT = 120
+DEBUG_READY_TIMEOUT = 300
+# What the debug kernel's watchers need for themselves, MiB.
+DEBUG_MEMORY = 1024
+# A console with more than this is a kernel that reports without end.
+CONSOLE_LIMIT = 64 << 20
 # A guest that the processor runs itself is ready sooner than this, or never.
 NATIVE_TIMEOUT = 15
 NATIVE = ("-accel", "kvm", "-cpu", "host")
@@ -53,7 +58,7 @@ class Boot:
         parts += [f"{key}={value}" for key, value in self.knobs]
         return "-".join(parts)
 
-    def kernel_arguments(self):
+    def kernel_arguments(self, debug):
         arguments = [
             "console=ttyS0",
             "quiet",
@@ -65,6 +70,9 @@ class Boot:
             # A free oracle for use after free: one guarded allocation per millisecond.
             "kfence.sample_interval=1",
         ]
+        if debug:
+            # Every report, not only the first.
+            arguments += ["kasan_multi_shot"]
         if self.iommu_strict:
             arguments += ["intel_iommu=on", "iommu.strict=1"]
         if self.swiotlb_force:
@@ -99,7 +107,7 @@ class Guest:
         folder: pathlib.Path,
         payload,
         sockets,
-        ready_timeout=READY_TIMEOUT,
+        ready_timeout=None,
     ):
         self.boot = boot
         self.folder = folder
@@ -117,7 +125,7 @@ class Guest:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
         try:
-            self._connect(ready_timeout)
+            self._connect(ready_timeout or (DEBUG_READY_TIMEOUT if settings.debug else READY_TIMEOUT))
         except BaseException:
             self.close()
             raise
@@ -125,16 +133,17 @@ class Guest:
     def _command(self, settings, payload, sockets):
         boot = self.boot
         kernel = settings.kernel
+        memory = f"{boot.memory_mib + (DEBUG_MEMORY if settings.debug else 0)}M"
         smp = str(boot.cpus) + (f",maxcpus={boot.max_cpus}" if boot.max_cpus else "")
         command = [
             settings.qemu,
             *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
             *("-machine", "q35,memory-backend=mem"),
             *settings.accelerator,
-            *("-smp", smp, "-m", f"{boot.memory_mib}M"),
-            *("-object", f"memory-backend-memfd,id=mem,size={boot.memory_mib}M,share=on"),
+            *("-smp", smp, "-m", memory),
+            *("-object", f"memory-backend-memfd,id=mem,size={memory},share=on"),
             *("-kernel", str(kernel / settings.image), "-initrd", str(kernel / "initrd")),
-            *("-append", " ".join(boot.kernel_arguments())),
+            *("-append", " ".join(boot.kernel_arguments(settings.debug))),
             *("-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console"),
             *("-chardev", f"socket,id=agent,path={self._agent_path},server=on,wait=off"),
             *("-device", "virtio-serial-pci"),
@@ -175,6 +184,8 @@ class Guest:
     def _expect_alive(self, deadline):
         if self._qemu.poll() is not None:
             raise Failure(f"the guest ended while it booted; {self._last_words()}")
+        if self.console.exists() and self.console.stat().st_size > CONSOLE_LIMIT:
+            raise Failure(f"the guest reports without end; {self._last_words()}")
         if time.monotonic() > deadline:
             raise Failure(f"the guest was not ready in time; {self._last_words()}")
 

@@ -21,11 +21,14 @@ class Model:
         self.socket = folder / "model.sock"
         self._control_path = folder / "control.sock"
         self._control = None
+        for path in (self.socket, self._control_path):
+            path.unlink(missing_ok=True)
         command = [
             str(program),
             *("--socket", str(self.socket)),
             *("--control", str(self._control_path)),
             *("--report", str(folder / "report.json")),
+            *("--pcap-last", str(folder / "wire")),
         ]
         for wire in wires:
             command += ["--wire", wire]

@@ -32,13 +32,24 @@ class Rig:
         try:
             self.peers = [wire.Peer(port) for port in range(boot.ports)]
             self.servers = wire.Servers()
-            program = settings.models / driver.model
-            self.model = Model(program, folder, [peer.wire for peer in self.peers], dict(boot.knobs))
-            self.guest = Guest(settings, boot, folder, payload, [self.model.socket])
+            try:
+                self._boot(boot)
+            except Failure:
+                # Now and then the debug kernel hangs in a report of its own before it has started.
+                if not settings.debug or not self.model:
+                    raise
+                self.model.close()
+                self._boot(boot)
             self.log = KernelLog(self.guest)
         except BaseException:
             self.close()
             raise
+
+    def _boot(self, boot):
+        program = self.settings.models / self.driver.model
+        wires = [peer.wire for peer in self.peers]
+        self.model = Model(program, self.folder, wires, dict(boot.knobs))
+        self.guest = Guest(self.settings, boot, self.folder, self.payload, [self.model.socket])
 
     @property
     def peer(self):

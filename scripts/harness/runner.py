@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+from xml.etree import ElementTree
 
 from . import build
 from .checks import SKIPS, reviewed
@@ -19,6 +20,8 @@ from .guest import Boot, fastest
 from .rig import Rig
 
 TIMEOUT = 180
+# How much longer a test may take on the debug kernel.
+DEBUG_SLOWNESS = 5
 BOTH = tuple(DRIVERS)
 OURS = tuple(name for name, driver in DRIVERS.items() if driver.ours)
 
@@ -32,6 +35,8 @@ class Test:
     driver: Driver = None
     boot: Boot = None
     long: bool = False
+    # Runs on the debug kernel only.
+    debug: bool = False
     timeout: int = TIMEOUT
 
     @property
@@ -52,27 +57,29 @@ def host_test(timeout=TIMEOUT):
     return register
 
 
-def test(drivers=BOTH, boots=(Boot(),), long=False, timeout=TIMEOUT):
+def test(drivers=BOTH, boots=(Boot(),), long=False, debug=False, timeout=TIMEOUT):
     """Registers a test that takes a Rig, once per driver and boot."""
 
     def register(function):
         for boot in boots:
             for name in drivers:
                 full = f"{name}.{boot.name}.{function.__name__}"
-                REGISTRY.append(Test(full, function, DRIVERS[name], boot, long, timeout))
+                REGISTRY.append(Test(full, function, DRIVERS[name], boot, long, debug, timeout))
         return function
 
     return register
 
 
-def select(only, driver, long):
-    """The tests to run, those that share a guest next to each other."""
+def select(only, driver, long, debug):
+    """The tests to run, those that share a guest next to each other. On the debug kernel only guests
+    are tested."""
     chosen = [
         test
         for test in REGISTRY
         if (not only or any(fnmatch.fnmatch(test.name, f"*{pattern}*") for pattern in only))
         and (not driver or test.driver is None or test.driver.name == driver)
         and (long or not test.long)
+        and (test.driver is not None if debug else not test.debug)
     ]
     groups = {}
     for test in chosen:
@@ -128,6 +135,7 @@ class Runner:
         self.shown_results = shown_results
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
         self.excused = {}
+        self._verdicts = []
         self._number = 0
         self._skips = reviewed(SKIPS)
         self._payload = None
@@ -210,7 +218,7 @@ class Runner:
         folder.mkdir(parents=True, exist_ok=True)
         verdict, why = "passed", ""
         try:
-            with time_limit(test.timeout):
+            with time_limit(test.timeout * (DEBUG_SLOWNESS if self.settings.debug else 1)):
                 body()
         except Skip as skip:
             text = f"{test.name}: {skip}"
@@ -222,6 +230,7 @@ class Runner:
             verdict, why = "failed", traceback.format_exc()
         seconds = ticker.stop()
         self.counts[verdict] += 1
+        self._verdicts.append((test, verdict, why, seconds))
         word = "not ok" if verdict == "failed" else "ok"
         note = " # SKIP" if verdict == "skipped" else ""
         print(f"{word} {self._number} - {test.name}{note}  # {seconds:.1f} s")
@@ -230,13 +239,32 @@ class Runner:
         if verdict == "failed":
             (folder / "failure.txt").write_text(f"{test.name}\n{why}\n")
             print(f"#   artefacts: {self.shown_results}/{folder.name}")
-            print(f"#   again: sudo FLAVOUR={self.flavour} scripts/test --only '{test.name}'")
+            again = self._again(test)
+            print(f"#   again: {again}")
+            (folder / "again").write_text(f"{again}\n")
         sys.stdout.flush()
         return verdict != "failed"
 
-    @property
-    def flavour(self):
-        return self.settings.release.split("-", 1)[1]
+    def _again(self, test):
+        """The command that runs a test once more."""
+        options = f"--only '{test.name}'" + (" --long" if test.long else "")
+        if self.settings.debug:
+            return f"sudo scripts/test {options} --debug-kernel"
+        return f"sudo FLAVOUR={self.settings.release.split('-', 1)[1]} scripts/test {options}"
+
+    def _write_junit(self):
+        """The verdicts once more, in the form that CI systems read."""
+        suite = ElementTree.Element("testsuite", name=f"ring-nics on {self.settings.release}")
+        for test, verdict, why, seconds in self._verdicts:
+            group, _, name = test.name.rpartition(".")
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=group, name=name, time=f"{seconds:.1f}"
+            )
+            if verdict != "passed":
+                ElementTree.SubElement(case, verdict.replace("failed", "failure")).text = why
+        for key, word in (("tests", None), ("failures", "failed"), ("skipped", "skipped")):
+            suite.set(key, str(self.counts[word] if word else len(self._verdicts)))
+        ElementTree.ElementTree(suite).write(self.results / "junit.xml", encoding="unicode")
 
     def _summary(self, seconds):
         print(f"# {self._number} tests in {seconds / 60:.1f} minutes, kernel {self.settings.release}")
@@ -244,5 +272,7 @@ class Runner:
             print("# kernel log lines that the reviewed list allows, and how many guests printed them:")
             for line, count in sorted(self.excused.items()):
                 print(f"#   {count} x {line}")
+        self._write_junit()
+        print(f"# as JUnit: {self.shown_results}/junit.xml")
         counts = self.counts
         print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)

@@ -2,9 +2,10 @@
 //! Capture of a wire as a pcapng file with the direction of each frame.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     io::{BufWriter, Result, Write},
-    path::Path,
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -50,18 +51,23 @@ impl Pcap {
     /// # Errors
     /// What writing the file says.
     pub fn frame(&mut self, direction: Direction, frame: &[u8]) -> Result<()> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_micros() as u64;
-        let len = frame.len() as u32;
+        self.record(&Record::new(direction, frame, frame.len()))
+    }
+
+    fn record(&mut self, record: &Record) -> Result<()> {
         // Interface, timestamp, captured and original length; option epb_flags (2) of 4 bytes, end of options.
-        let fixed = [0, (now >> 32) as u32, now as u32, len, len];
+        let fixed = [
+            0,
+            (record.time >> 32) as u32,
+            record.time as u32,
+            record.data.len() as u32,
+            record.len as u32,
+        ];
         self.block(
             ENHANCED_PACKET,
             &fixed,
-            frame,
-            &[2 | (4 << 16), direction as u32, 0],
+            &record.data,
+            &[2 | (4 << 16), record.direction as u32, 0],
         )
     }
 
@@ -86,5 +92,72 @@ impl Pcap {
             self.0.write_all(&word.to_ne_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// One frame as a capture holds it.
+struct Record {
+    /// Microseconds since the epoch.
+    time: u64,
+    direction: Direction,
+    /// Length on the wire.
+    len: usize,
+    data: Vec<u8>,
+}
+
+impl Record {
+    fn new(direction: Direction, frame: &[u8], most: usize) -> Self {
+        let time = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_micros() as u64;
+        Self {
+            time,
+            direction,
+            len: frame.len(),
+            data: frame[..frame.len().min(most)].to_vec(),
+        }
+    }
+}
+
+/// The last frames of a wire, kept in memory and written when the model ends.
+pub struct Tail {
+    path: PathBuf,
+    records: VecDeque<Record>,
+}
+
+impl Tail {
+    /// How many frames are kept.
+    pub const FRAMES: usize = 4096;
+    /// How much of each frame is kept, in bytes.
+    pub const SNAP: usize = 192;
+
+    /// No frame yet; `path` is where the file will be.
+    pub fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            records: VecDeque::with_capacity(Self::FRAMES),
+        }
+    }
+
+    /// Adds a frame; the oldest one goes when there are too many.
+    pub fn frame(&mut self, direction: Direction, frame: &[u8]) {
+        if self.records.len() == Self::FRAMES {
+            self.records.pop_front();
+        }
+        self.records
+            .push_back(Record::new(direction, frame, Self::SNAP));
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// What creating or writing it says.
+    pub fn save(&self) -> Result<()> {
+        let mut pcap = Pcap::create(&self.path)?;
+        for record in &self.records {
+            pcap.record(record)?;
+        }
+        pcap.flush()
     }
 }

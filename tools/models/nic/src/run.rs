@@ -35,6 +35,7 @@ const USAGE: &str = "\
                  tap:NAME, pair:PATH[,listen], dgram:LOCAL,REMOTE, loop: (two ports), null
 --ports N        number of ports; those without --wire get null (default: one per wire, at least 1)
 --pcap PREFIX    capture port N in PREFIX.N.pcapng
+--pcap-last PREFIX  the same, but only the head of the last 4096 frames, written at the end
 --set KEY=VALUE  set a knob
 ";
 
@@ -45,6 +46,7 @@ struct Options {
     wires: Vec<String>,
     ports: usize,
     pcap: Option<String>,
+    pcap_last: Option<String>,
     knobs: Vec<(String, String)>,
 }
 
@@ -60,6 +62,7 @@ impl Options {
             wires: Vec::new(),
             ports: 1,
             pcap: None,
+            pcap_last: None,
             knobs: Vec::new(),
         };
         let mut parser = lexopt::Parser::from_env();
@@ -70,6 +73,7 @@ impl Options {
                 Long("report") => options.report = Some(parser.value()?.into()),
                 Long("wire") => options.wires.push(parser.value()?.string()?),
                 Long("ports") => options.ports = parser.value()?.parse()?,
+                Long("pcap-last") => options.pcap_last = Some(parser.value()?.string()?),
                 Long("pcap") => options.pcap = Some(parser.value()?.string()?),
                 Long("set") => {
                     let setting = parser.value()?.string()?;
@@ -120,6 +124,11 @@ fn serve<M: Model>(options: &Options, new: impl FnOnce(usize) -> M) -> Result<()
             let path = PathBuf::from(format!("{prefix}.{port}.pcapng"));
             wire.capture(&path)
                 .map_err(|error| format!("cannot capture to {}: {error}", path.display()))?;
+        }
+    }
+    if let Some(prefix) = &options.pcap_last {
+        for (port, wire) in wires.iter_mut().enumerate() {
+            wire.capture_tail(&PathBuf::from(format!("{prefix}.{port}.pcapng")));
         }
     }
     let model = new(wires.len());

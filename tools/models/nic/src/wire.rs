@@ -19,7 +19,7 @@ use rustix::{
 
 use crate::{
     offload::{Malformed, Transmit},
-    pcap::{Direction, Pcap},
+    pcap::{Direction, Pcap, Tail},
     Counter, Report,
 };
 
@@ -66,6 +66,7 @@ pub struct Wire {
     up: bool,
     max_frame: usize,
     pcap: Option<Pcap>,
+    tail: Option<Tail>,
     report: Report,
     counters: Counters,
     /// Where segments are built, one after the other.
@@ -93,6 +94,7 @@ impl Wire {
             up: true,
             max_frame: MAX_FRAME - 1,
             pcap: None,
+            tail: None,
             report: report.clone(),
             counters,
             segment: Vec::new(),
@@ -165,12 +167,19 @@ impl Wire {
         Ok(())
     }
 
+    /// Keeps the last frames of the wire, in both directions, for a pcapng file that
+    /// [`flush`](Self::flush) writes.
+    pub fn capture_tail(&mut self, path: &Path) {
+        self.tail = Some(Tail::new(path));
+    }
+
     /// Writes the captured frames that are still in memory.
     ///
     /// # Errors
     /// What writing the file says.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.pcap.as_mut().map_or(Ok(()), Pcap::flush)
+        self.pcap.as_mut().map_or(Ok(()), Pcap::flush)?;
+        self.tail.as_ref().map_or(Ok(()), Tail::save)
     }
 
     /// Sets the longest frame (without FCS) that the port sends; a longer one is a violation.
@@ -306,6 +315,9 @@ impl Wire {
     }
 
     fn record(&mut self, direction: Direction, frame: &[u8]) {
+        if let Some(tail) = &mut self.tail {
+            tail.frame(direction, frame);
+        }
         if let Some(pcap) = &mut self.pcap {
             if let Err(error) = pcap.frame(direction, frame) {
                 eprintln!("capture of port {} ends: {error}", self.port);

@@ -3,7 +3,7 @@
 
 use std::{os::unix::net::UnixDatagram, path::PathBuf};
 
-use nic::{wire::MAX_FRAME, Report, Wire};
+use nic::{pcap::Tail, wire::MAX_FRAME, Report, Wire};
 
 /// A folder of its own for each test, removed at the end.
 struct Folder(PathBuf);
@@ -156,18 +156,9 @@ fn wrong_specifications_say_what_is_right() {
     assert!(error("tap:a-name-that-is-too-long").contains("1 to 15"));
 }
 
-#[test]
-fn a_capture_holds_both_directions() {
-    let (report, folder) = (Report::default(), Folder::new("pcap"));
-    let path = folder.path("port0.pcapng");
-    let mut wires = Wire::open(&report, 0, "loop:").unwrap();
-    wires[0].capture(path.as_ref()).unwrap();
-    wires[0].send(&[1; 61]);
-    wires[1].send(&[2; 62]);
-    receive(&mut wires[0]).unwrap();
-    wires[0].flush().unwrap();
-
-    let file = std::fs::read(&path).unwrap();
+/// The packets of a pcapng file: captured bytes, length on the wire, flags.
+fn packets(path: &str) -> Vec<(Vec<u8>, u32, u32)> {
+    let file = std::fs::read(path).unwrap();
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!((word(0), word(8)), (0x0a0d_0d0a, 0x1a2b_3c4d));
     let mut packets = Vec::new();
@@ -185,10 +176,40 @@ fn a_capture_holds_both_directions() {
             assert_eq!(word(options), (4 << 16) | 2);
             packets.push((
                 file[at + 28..at + 28 + captured].to_vec(),
+                word(at + 24),
                 word(options + 4),
             ));
         }
         at += len;
     }
-    assert_eq!(packets, [(vec![1; 61], 2), (vec![2; 62], 1)]);
+    packets
+}
+
+#[test]
+fn a_capture_holds_both_directions() {
+    let (report, folder) = (Report::default(), Folder::new("pcap"));
+    let path = folder.path("port0.pcapng");
+    let mut wires = Wire::open(&report, 0, "loop:").unwrap();
+    wires[0].capture(path.as_ref()).unwrap();
+    wires[0].send(&[1; 61]);
+    wires[1].send(&[2; 62]);
+    receive(&mut wires[0]).unwrap();
+    wires[0].flush().unwrap();
+    assert_eq!(packets(&path), [(vec![1; 61], 61, 2), (vec![2; 62], 62, 1)]);
+}
+
+#[test]
+fn a_tail_holds_the_heads_of_the_last_frames() {
+    let (report, folder) = (Report::default(), Folder::new("tail"));
+    let path = folder.path("port0.pcapng");
+    let mut wire = Wire::null(&report, 0);
+    wire.capture_tail(path.as_ref());
+    for number in 0..=Tail::FRAMES {
+        wire.send(&[number as u8; 1000]);
+    }
+    wire.flush().unwrap();
+    let packets = packets(&path);
+    assert_eq!(packets.len(), Tail::FRAMES);
+    assert_eq!(packets[0], (vec![1; Tail::SNAP], 1000, 2));
+    assert_eq!(packets[Tail::FRAMES - 1].0, vec![0; Tail::SNAP]);
 }
