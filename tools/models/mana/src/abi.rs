@@ -3,6 +3,7 @@
 //!
 //! Source of every layout: `include/net/mana/{gdma,mana,hw_channel}.h` ("HW DATA").
 
+use nic::fuzz::{Field, Kind, Layout};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -129,6 +130,65 @@ pub mod hash_type {
 pub fn bits(word: u32, low: u32, width: u32) -> u32 {
     (word >> low) & (u32::MAX >> (32 - width))
 }
+
+/// Where an EQE and a CQE have their owner bits.
+const EQE_OWNER: Field = Field::new(125, 3);
+const CQE_OWNER: Field = Field::new(509, 3);
+const CQE_WQ: Field = Field::new(480, 24);
+const CQE_IS_SQ: Field = Field::new(504, 1);
+
+/// What a driver looks at in an EQE: queue id or value, what the value is, type.
+pub const EQE_LAYOUT: Layout = Layout {
+    kind: Kind::Event,
+    fields: &[Field::new(0, 24), Field::new(24, 8), Field::new(96, 8)],
+    owner: Some(EQE_OWNER),
+};
+
+/// The same, of an EQE that tells of an answer to a command.
+pub const HWC_EQE_LAYOUT: Layout = Layout {
+    kind: Kind::Command,
+    ..EQE_LAYOUT
+};
+
+/// What it looks at in a CQE of the Ethernet device: type, client, flags, VLAN, lengths, hash, place.
+pub const CQE_LAYOUT: Layout = Layout {
+    kind: Kind::Completion,
+    fields: &[
+        Field::new(0, 6),
+        Field::new(6, 2),
+        Field::new(32, 32),
+        Field::new(64, 16),
+        Field::new(96, 16),
+        Field::new(112, 16),
+        Field::new(128, 32),
+        Field::new(448, 32),
+        CQE_WQ,
+        CQE_IS_SQ,
+    ],
+    owner: Some(CQE_OWNER),
+};
+
+/// What it looks at in a CQE of the HWC: place and length of the answer.
+pub const HWC_CQE_LAYOUT: Layout = Layout {
+    kind: Kind::Command,
+    fields: &[Field::new(96, 32), Field::new(192, 32), CQE_WQ, CQE_IS_SQ],
+    owner: Some(CQE_OWNER),
+};
+
+/// What it looks at in the header of an answer: type, version, message, size, device, activity, status.
+pub const ANSWER_LAYOUT: Layout = Layout {
+    kind: Kind::Command,
+    fields: &[
+        Field::new(32, 32),
+        Field::new(64, 16),
+        Field::new(80, 16),
+        Field::new(96, 32),
+        Field::new(128, 32),
+        Field::new(160, 32),
+        Field::new(192, 32),
+    ],
+    owner: None,
+};
 
 /// Event queue entry.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -99,7 +99,7 @@ impl Mana {
     fn establish(&mut self, bus: &mut Bus, at: &Establish) -> bool {
         if self.session.is_some() {
             // A driver that was refused the end leaves, and the next one starts anew.
-            if !self.is_unsure {
+            if !self.is_unsure && !bus.report.has_lied() {
                 bus.report
                     .violate(&rules::SHM_ORDER, "ESTABLISH_HWC while an HWC is there");
                 return false;

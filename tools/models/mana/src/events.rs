@@ -10,11 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nic::{Bus, Counter, Report};
+use nic::{
+    fuzz::{Fate, Layout},
+    Bus, Counter, Report,
+};
 use zerocopy::IntoBytes;
 
 use crate::{
-    abi::{eqe, Cqe, Eqe, CQE_SIZE, EQE_SIZE, OWNER_WRAPS},
+    abi::{
+        eqe, Cqe, Eqe, CQE_LAYOUT, CQE_SIZE, EQE_LAYOUT, EQE_SIZE, HWC_CQE_LAYOUT, HWC_EQE_LAYOUT,
+        OWNER_WRAPS,
+    },
     ring::Ring,
     rules,
     session::{hwc_id, mana_id},
@@ -107,6 +113,8 @@ pub struct Eq {
     positions: Positions,
     armed: bool,
     vector: u16,
+    /// What a lying device tells behind the next event.
+    held: Option<(u8, u32)>,
 }
 
 impl Eq {
@@ -119,12 +127,21 @@ impl Eq {
             positions,
             armed: true,
             vector,
+            held: None,
         }
     }
 
     /// Its memory.
     pub fn ring(&self) -> &Ring {
         &self.ring
+    }
+}
+
+/// What an event of a type is to the fuzzer, on an EQ of `owner`.
+fn eq_layout(owner: Owner, kind: u8) -> &'static Layout {
+    match (owner, kind) {
+        (Owner::Hwc, eqe::COMPLETION) => &HWC_EQE_LAYOUT,
+        _ => &EQE_LAYOUT,
     }
 }
 
@@ -149,6 +166,8 @@ pub struct Cq {
     pub moderation: Moderation,
     /// Armed and moderated: completions so far, and when the event is due.
     moderated: Option<(u32, Instant)>,
+    /// What a lying device reports behind the next completion.
+    held: Option<Cqe>,
 }
 
 impl Cq {
@@ -163,12 +182,20 @@ impl Cq {
             eq,
             moderation,
             moderated: None,
+            held: None,
         }
     }
 
     /// Its memory.
     pub fn ring(&self) -> &Ring {
         &self.ring
+    }
+
+    fn layout(&self) -> &'static Layout {
+        match self.owner {
+            Owner::Hwc => &HWC_CQE_LAYOUT,
+            Owner::Mana => &CQE_LAYOUT,
+        }
     }
 
     /// The EQ that it reports to.
@@ -286,7 +313,27 @@ impl Events {
                 return;
             }
         }
-        self.write_cqe(bus, cq, cqe);
+        self.put_cqe(bus, cq, cqe);
+    }
+
+    /// Reports a completion now, as often as the fuzzer wants it.
+    fn put_cqe(&mut self, bus: &mut Bus, id: u32, cqe: Cqe) {
+        let Some(cq) = self.cqs.get_mut(&id) else {
+            return;
+        };
+        let held = cq.held.take();
+        match bus.knobs.fuzz.fate(&bus.report, cq.layout().kind) {
+            Fate::Once => self.write_cqe(bus, id, cqe),
+            Fate::Never => {}
+            Fate::Twice => {
+                self.write_cqe(bus, id, cqe);
+                self.write_cqe(bus, id, cqe);
+            }
+            Fate::Later => cq.held = Some(cqe),
+        }
+        if let Some(held) = held {
+            self.write_cqe(bus, id, held);
+        }
     }
 
     fn write_cqe(&mut self, bus: &mut Bus, id: u32, mut cqe: Cqe) {
@@ -303,13 +350,12 @@ impl Events {
         cqe.info = (cqe.info.get() | (positions.owner() << 29)).into();
         let at = positions.slot() * CQE_SIZE;
         positions.head += 1;
-        // The owner bits go last: the driver may read the entry as soon as they are there.
-        let written = cq.ring.write(&bus.dma, at, &cqe.data).and_then(|()| {
-            bus.dma.fence();
-            cq.ring
-                .write(&bus.dma, at + CQE_SIZE - 4, cqe.info.as_bytes())
-        });
-        if written.is_err() {
+        let layout = cq.layout();
+        if cq
+            .ring
+            .write_entry(bus, layout, at, cqe.as_bytes())
+            .is_err()
+        {
             return;
         }
         self.counters.cqes.add(1);
@@ -348,6 +394,29 @@ impl Events {
         let Some(eq) = self.eqs.get_mut(&id) else {
             return;
         };
+        let held = eq.held.take();
+        match bus
+            .knobs
+            .fuzz
+            .fate(&bus.report, eq_layout(eq.owner, kind).kind)
+        {
+            Fate::Once => self.write_eqe(bus, id, kind, detail),
+            Fate::Never => {}
+            Fate::Twice => {
+                self.write_eqe(bus, id, kind, detail);
+                self.write_eqe(bus, id, kind, detail);
+            }
+            Fate::Later => eq.held = Some((kind, detail)),
+        }
+        if let Some((kind, detail)) = held {
+            self.write_eqe(bus, id, kind, detail);
+        }
+    }
+
+    fn write_eqe(&mut self, bus: &mut Bus, id: u32, kind: u8, detail: u32) {
+        let Some(eq) = self.eqs.get_mut(&id) else {
+            return;
+        };
         let positions = &mut eq.positions;
         if positions.pending() >= positions.entries {
             bus.report.violate(
@@ -357,17 +426,14 @@ impl Events {
             return;
         }
         let entry = Eqe::new(kind, detail, positions.owner());
+        let layout = eq_layout(eq.owner, kind);
         let at = positions.slot() * EQE_SIZE;
         positions.head += 1;
-        let written = eq
+        if eq
             .ring
-            .write(&bus.dma, at, entry.details.as_bytes())
-            .and_then(|()| {
-                bus.dma.fence();
-                eq.ring
-                    .write(&bus.dma, at + EQE_SIZE - 4, entry.info.as_bytes())
-            });
-        if written.is_err() {
+            .write_entry(bus, layout, at, entry.as_bytes())
+            .is_err()
+        {
             return;
         }
         self.counters.eqes.add(1);
@@ -432,7 +498,7 @@ impl Events {
             .is_some_and(|delayed| delayed.due <= now)
         {
             if let Some(delayed) = self.delayed.pop_front() {
-                self.write_cqe(bus, delayed.cq, delayed.cqe);
+                self.put_cqe(bus, delayed.cq, delayed.cqe);
             }
         }
         let due = |cq: &Cq| cq.moderated.map(|(_, due)| due);

@@ -7,7 +7,7 @@ use nic::{Bus, Fault};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::{
-    abi::{HwcRxOob, HwcTxOob},
+    abi::{HwcRxOob, HwcTxOob, ANSWER_LAYOUT},
     commands::{Reply, Request},
     messages::{self, status, MsgHdr, ReqHdr, RespHdr, REQ_HDR, RESP_HDR},
     rules,
@@ -174,7 +174,11 @@ impl Session {
         let mut rest = answer;
         for sge in &wqe.sges {
             let (now, later) = rest.split_at(rest.len().min(sge.size.get() as usize));
-            if bus.dma.write(sge.address.get(), now).is_err() {
+            let Bus { dma, knobs, .. } = &mut *bus;
+            let written = knobs
+                .fuzz
+                .write(dma, &ANSWER_LAYOUT, sge.address.get(), now);
+            if written.is_err() {
                 return;
             }
             rest = later;

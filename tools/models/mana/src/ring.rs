@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nic::{DmaError, GuestDma};
+use nic::{fuzz::Layout, Bus, DmaError, GuestDma};
 
 use crate::abi::MANA_PAGE_SIZE;
 
@@ -138,13 +138,20 @@ impl Ring {
         })
     }
 
-    /// Writes to the ring at a free-running byte position, wrapping at its end.
+    /// Writes an entry, which crosses no page, at a free-running byte position.
     ///
     /// # Errors
     /// If the memory is not mapped for the device; the violation is then recorded.
-    pub fn write(&self, dma: &GuestDma, position: u32, buf: &[u8]) -> Result<(), DmaError> {
-        self.pieces(position, buf.len(), |address, range| {
-            dma.write(address, &buf[range])
+    pub fn write_entry(
+        &self,
+        bus: &mut Bus,
+        layout: &Layout,
+        position: u32,
+        entry: &[u8],
+    ) -> Result<(), DmaError> {
+        let Bus { dma, knobs, .. } = bus;
+        self.pieces(position, entry.len(), |address, range| {
+            knobs.fuzz.write(dma, layout, address, &entry[range])
         })
     }
 }

@@ -224,6 +224,32 @@ fn completions_get_lost() {
 }
 
 #[test]
+fn the_device_lies_about_what_it_did_as_told() {
+    const FRAMES: u64 = 50;
+    let mut raw = Raw::running();
+    let oob = raw.oob(0, 0);
+    for (setting, is_true) in [("1:1:command", true), ("1:1:completion", false)] {
+        raw.bus.knobs.set("fuzz", setting).expect("knob");
+        let before = raw.counter("fuzz.mutations");
+        let done: Vec<_> = (0..FRAMES)
+            .map(|_| raw.send_frame(&other(64), oob))
+            .collect();
+        let sent = (0..FRAMES).filter(|_| raw.sent_frame().is_some()).count();
+        assert_eq!(sent, FRAMES as usize, "what it does stays right");
+        assert_eq!(
+            done.iter().all(|kind| *kind == Some(cqe::TX_OKAY)),
+            is_true,
+            "{setting}: {done:?}"
+        );
+        assert_eq!(
+            raw.counter("fuzz.mutations") == before,
+            is_true,
+            "{setting}"
+        );
+    }
+}
+
+#[test]
 fn work_is_done_inside_the_doorbell() {
     let mut raw = Raw::running();
     let oob = raw.oob(0, 0);

@@ -250,6 +250,11 @@ impl GuestDma {
         self.ended.push_back((at, last));
     }
 
+    /// Counters and violations.
+    pub(crate) fn report(&self) -> &Report {
+        &self.report
+    }
+
     /// Number of mappings now.
     pub fn live_maps(&self) -> usize {
         self.maps.len()

@@ -242,6 +242,8 @@ impl<M: Model> Device for Function<M> {
                 .model
                 .read(&mut self.bus, region as u8, offset, data.len());
             let len = data.len();
+            let Bus { knobs, report, .. } = &mut self.bus;
+            let value = knobs.fuzz.register(report, value, len);
             data.copy_from_slice(&value.to_le_bytes()[..len]);
         } else {
             data.fill(0xff);

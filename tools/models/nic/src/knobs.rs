@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{json, Value};
 
+use crate::fuzz::Fuzz;
+
 /// How a command of the driver fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -79,6 +81,9 @@ pub struct Knobs {
     fail_opcode: Option<(u64, Fault)>,
     /// A command has met [`Fault::Die`].
     is_dead: bool,
+    /// `fuzz=SEED:RATE[:KIND+KIND...]`: the device lies in one of RATE things that it writes or answers, by KIND
+    /// (completion, event, command, register; default all); an empty value ends it.
+    pub fuzz: Fuzz,
     declared: &'static [&'static str],
     own: BTreeMap<&'static str, String>,
 }
@@ -117,6 +122,7 @@ impl Knobs {
             "die_at" => self.die_at = optional(value, |v| number(key, v))?,
             "fail_command" => self.fail_command = optional(value, |v| fault(key, v))?,
             "fail_opcode" => self.fail_opcode = optional(value, |v| fault(key, v))?,
+            "fuzz" => self.fuzz.set(value)?,
             _ => {
                 let Some(name) = self.declared.iter().find(|name| **name == key) else {
                     return Err(format!(
@@ -196,6 +202,7 @@ impl Knobs {
             "drop_completions",
             "fail_command",
             "fail_opcode",
+            "fuzz",
             "msix_vectors",
         ];
         common
@@ -218,6 +225,7 @@ impl Knobs {
             "drop_completions": self.drop_completions,
             "fail_command": failing(self.fail_command),
             "fail_opcode": failing(self.fail_opcode),
+            "fuzz": self.fuzz.text(),
             "msix_vectors": self.msix_vectors,
         });
         for name in self.declared {

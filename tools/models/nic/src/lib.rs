@@ -8,6 +8,7 @@
 pub mod control;
 pub mod dma;
 pub mod function;
+pub mod fuzz;
 pub mod knobs;
 pub mod model;
 pub mod msix;
@@ -21,6 +22,7 @@ pub mod wire;
 
 pub use dma::{DmaError, GuestDma};
 pub use function::Function;
+pub use fuzz::Fuzz;
 pub use knobs::{Fault, Knobs};
 pub use model::{Bar, Bus, Commands, Identity, Model};
 pub use msix::MsiX;

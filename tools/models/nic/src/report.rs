@@ -83,6 +83,7 @@ struct Inner {
     gauges: BTreeMap<Cow<'static, str>, Counter>,
     violations: BTreeMap<&'static str, Violations>,
     is_excused: bool,
+    has_lied: bool,
 }
 
 /// Handle to the counters and violations of one model process.
@@ -129,18 +130,35 @@ impl Report {
     /// driver that believed it breaks rules, just as one that stopped the device's DMA for it. What the driver must
     /// never do, whatever the device does, still counts: the other [common rules](crate::RULES).
     pub fn excuse(&self, is_excused: bool) {
-        self.0.borrow_mut().is_excused = is_excused;
+        let mut inner = self.0.borrow_mut();
+        inner.is_excused = is_excused;
+        inner.has_lied &= is_excused;
+    }
+
+    /// The device has lied about what it did, on purpose: until [`excuse`](Self::excuse) is taken back, the driver is
+    /// excused for all. It unmaps what the device says that it is done with.
+    pub fn lie(&self) {
+        let mut inner = self.0.borrow_mut();
+        inner.is_excused = true;
+        inner.has_lied = true;
+    }
+
+    /// Whether the device has lied and that still counts.
+    pub fn has_lied(&self) -> bool {
+        self.0.borrow().has_lied
     }
 
     fn excuses(&self, rule: &Rule) -> bool {
-        self.0.borrow().is_excused
-            && (*rule == crate::DMA_BUS_MASTER_OFF || !crate::RULES.contains(&rule))
+        let inner = self.0.borrow();
+        let is_common = *rule != crate::DMA_BUS_MASTER_OFF && crate::RULES.contains(&rule);
+        inner.is_excused && (inner.has_lied || !is_common)
     }
 
     /// Records that the driver broke `rule`; `place` says where (address, length, queue, ...).
     pub fn violate(&self, rule: &'static Rule, place: impl Display) {
         if self.excuses(rule) {
             self.add("excused_violations", 1);
+            self.add(format!("excused.{}", rule.name), 1);
             return;
         }
         let mut inner = self.0.borrow_mut();
