@@ -66,7 +66,7 @@ use crate::{
 const BAR: u32 = 0;
 
 /// The device reaches all addresses.
-const DMA_BITS: u32 = 64;
+pub(crate) const DMA_BITS: u32 = 64;
 
 /// MSI-X vector of the hardware channel; those of the ports follow.
 const HWC_VECTOR: u32 = 0;
@@ -117,15 +117,18 @@ impl Adapter {
     /// First MSI-X vector of the ports.
     pub(crate) const FIRST_PORT_VECTOR: u32 = HWC_VECTOR + 1;
 
-    /// Enables the PCI function, brings up the hardware channel and starts the
-    /// Ethernet function. `ports` hear of the link. Process context, sleeps.
+    /// Brings up the hardware channel of `function` and starts the Ethernet
+    /// function. `ports` hear of the link. Process context, sleeps.
     ///
     /// # Errors
     ///
     /// Reported, but for `ENOMEM`, with what can be done.
-    pub(crate) fn new(pdev: &pci::Device<Core<'_>>, ports: &Arc<Ports>) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        pdev: &pci::Device<Core<'_>>,
+        function: Arc<Enabled>,
+        ports: &Arc<Ports>,
+    ) -> Result<Arc<Self>> {
         let dev: &device::Device = pdev.as_ref();
-        let function = Arc::new(Enabled::new(pdev, DMA_BITS)?, GFP_KERNEL)?;
         let bar = Bar::map(pdev, BAR, c"mana_rs")?;
         let layout = read_layout(dev, &bar)?;
         // One vector for the channel, one for each queue pair of each port.

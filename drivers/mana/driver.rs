@@ -15,7 +15,10 @@ use kernel::{
     time::Delta, //
 };
 use netdev::{
-    pci::Driver,
+    pci::{
+        Driver,
+        Enabled, //
+    },
     work::{
         Again,
         Run,
@@ -24,7 +27,10 @@ use netdev::{
 };
 
 use crate::{
-    adapter::Adapter,
+    adapter::{
+        Adapter,
+        DMA_BITS, //
+    },
     port::Port,
     ports::Ports, //
 };
@@ -53,6 +59,7 @@ pub(crate) struct Bound {
     _keep_alive: Work<KeepAlive>,
     ports: Arc<Ports>,
     adapter: Arc<Adapter>,
+    function: Arc<Enabled>,
 }
 
 impl Driver for Mana {
@@ -64,8 +71,9 @@ impl Driver for Mana {
         Bound::new(dev)
     }
 
-    fn remove(_dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
+    fn remove(dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
         bound.end();
+        reset(&bound.function, dev);
     }
 
     fn shutdown(_dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
@@ -74,16 +82,22 @@ impl Driver for Mana {
 }
 
 impl Bound {
-    /// Starts the function and registers its ports.
+    /// Enables the PCI function, starts it and registers its ports.
     fn new(pdev: &Device<Core<'_>>) -> Result<Self> {
+        let function = Arc::new(Enabled::new(pdev, DMA_BITS)?, GFP_KERNEL)?;
+        Self::start(pdev, &function).inspect_err(|_| reset(&function, pdev))
+    }
+
+    fn start(pdev: &Device<Core<'_>>, function: &Arc<Enabled>) -> Result<Self> {
         let ports = Arc::pin_init(Ports::new(), GFP_KERNEL)?;
-        let adapter = Adapter::new(pdev, &ports)?;
+        let adapter = Adapter::new(pdev, function.clone(), &ports)?;
         let keep_alive = Work::new(KeepAlive(adapter.clone()))?;
         keep_alive.schedule_after(KEEP_ALIVE_PERIOD);
         let bound = Self {
             _keep_alive: keep_alive,
             ports,
             adapter,
+            function: function.clone(),
         };
         let limits = bound.adapter.limits();
         let mut vector = Adapter::FIRST_PORT_VECTOR;
@@ -106,6 +120,18 @@ impl Bound {
 impl Drop for Bound {
     fn drop(&mut self) {
         self.ports.clear();
+    }
+}
+
+/// Has a device that was given up forget the memory that it was given, so that it
+/// can be started again.
+fn reset(function: &Enabled, dev: &Device<Core<'_>>) {
+    if let Err(e) = function.reset_if_abandoned(dev) {
+        dev_err!(
+            dev,
+            "the device was given up and cannot be reset ({:?}); power it off before it is used again\n",
+            e
+        );
     }
 }
 

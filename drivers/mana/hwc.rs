@@ -217,8 +217,14 @@ impl Hwc {
                 self.dev,
                 "the device keeps memory that it must give back, so its DMA is stopped; remove and rescan the PCI function\n"
             );
-            channel.fail();
+            self.fail(&mut channel);
         }
+    }
+
+    /// No command from here on, no DMA, and so no carrier.
+    fn fail(&self, channel: &mut Channel) {
+        channel.fail();
+        self.shared.link.lose();
     }
 
     /// Checks that commands and interrupts work.
@@ -291,16 +297,17 @@ impl Hwc {
                 C::NAME,
                 e
             );
-            channel.fail();
+            self.fail(&mut channel);
         })?;
         let response = channel.read_response(&request, self.shared.answer());
         channel.post_receive()?;
         let (header, body) = response.inspect_err(|e| {
             dev_err!(
                 self.dev,
-                "the answer to command {} makes no sense ({:?})\n",
+                "the answer to command {} makes no sense ({:?}); {}\n",
                 C::NAME,
-                e
+                e,
+                C::HINT
             )
         })?;
         match header.status {
@@ -317,7 +324,15 @@ impl Hwc {
                 return Err(EPROTO);
             }
         }
-        Ok((header.response.version(), body.ok_or(EPROTO)?))
+        let body = body.ok_or(EPROTO).inspect_err(|_| {
+            dev_err!(
+                self.dev,
+                "the answer to command {} is too short; {}\n",
+                C::NAME,
+                C::HINT
+            )
+        })?;
+        Ok((header.response.version(), body))
     }
 
     /// Waits for the answer, as long as the device is there.

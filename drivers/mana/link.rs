@@ -22,6 +22,7 @@ use crate::ports::Ports;
 /// State of the link, and the work that passes changes on.
 pub(crate) struct Link {
     up: AtomicBool,
+    lost: AtomicBool,
     watch: Work<Watch>,
 }
 
@@ -40,13 +41,20 @@ impl Link {
     pub(crate) fn new(ports: Arc<Ports>) -> Result<Self> {
         Ok(Self {
             up: AtomicBool::new(true),
+            lost: AtomicBool::new(false),
             watch: Work::new(Watch(ports))?,
         })
     }
 
     /// Whether the link is up, as the device last told.
     pub(crate) fn is_up(&self) -> bool {
-        self.up.load(Ordering::Relaxed)
+        self.up.load(Ordering::Relaxed) && !self.lost.load(Ordering::Relaxed)
+    }
+
+    /// The device was given up: the link is down for good. Any context.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.watch.schedule();
     }
 
     /// The device tells of a change. Any context.

@@ -78,7 +78,7 @@ impl Smc {
     /// - `ETIMEDOUT` or `ENODEV` if the device does not answer.
     /// - `EPROTO` if it refuses.
     pub(crate) fn establish(self, window: &Window) -> Result<Established> {
-        self.wait("is ready for the hardware channel")?;
+        self.wait_ready(Message::EstablishHwc)?;
         for (i, word) in window.iter().enumerate() {
             self.bar.write32(self.base + 4 * i, *word)?;
         }
@@ -100,20 +100,13 @@ impl Smc {
     }
 
     /// Waits until the window belongs to the driver.
-    fn wait(&self, what: &str) -> Result<Header> {
+    fn wait(&self) -> Result<Header> {
         let header = read_poll_timeout(
             || self.header(),
             |header| header.is_gone() || !header.is_busy(),
             OWNERSHIP_POLL,
             OWNERSHIP_TIMEOUT,
-        )
-        .inspect_err(|_| {
-            dev_err!(
-                self.dev(),
-                "the device never says that it {}; remove and rescan the PCI function\n",
-                what
-            )
-        })?;
+        )?;
         if header.is_gone() {
             dev_err!(
                 self.dev(),
@@ -124,21 +117,41 @@ impl Smc {
         Ok(header)
     }
 
+    /// Waits until the device takes `message`.
+    fn wait_ready(&self, message: Message) -> Result {
+        self.wait().inspect_err(|e| {
+            dev_err!(
+                self.dev(),
+                "the device is not ready for {} ({:?}); reset or remove and rescan the PCI function\n",
+                message.name(),
+                e
+            )
+        })?;
+        Ok(())
+    }
+
     /// Waits for the answer to `message`.
     fn check(&self, message: Message) -> Result {
-        let header = self.wait("has handled a message")?;
+        let header = self.wait().inspect_err(|e| {
+            dev_err!(
+                self.dev(),
+                "{} got no answer ({:?}); reset or remove and rescan the PCI function\n",
+                message.name(),
+                e
+            )
+        })?;
         header.check_response(message).map_err(|refusal| {
             match refusal {
                 Refusal::Status(status) => dev_err!(
                     self.dev(),
-                    "{:?} refused with status {:#x}; remove and rescan the PCI function\n",
-                    message,
+                    "{} refused with status {:#x}; remove and rescan the PCI function\n",
+                    message.name(),
                     status
                 ),
                 Refusal::Protocol => dev_err!(
                     self.dev(),
-                    "{:?} answered with {:#x}, which is no answer to it\n",
-                    message,
+                    "{} answered with {:#x}, which is no answer to it; remove and rescan the PCI function\n",
+                    message.name(),
                     header.0
                 ),
             }
@@ -147,7 +160,7 @@ impl Smc {
     }
 
     fn destroy(&self) -> Result {
-        self.wait("is ready for the end of the hardware channel")?;
+        self.wait_ready(Message::DestroyHwc)?;
         self.bar.write32(
             self.base + 4 * window::SMC_LAST_DWORD,
             Header::request(Message::DestroyHwc).0,
@@ -168,7 +181,7 @@ impl Established {
 
     /// Ends the device's access to memory. Process context.
     pub(crate) fn stop_dma(&self) {
-        self.0.function.clear_master();
+        self.0.function.abandon();
     }
 }
 

@@ -29,7 +29,13 @@
 //! }
 //! ```
 
-use core::mem::offset_of;
+use core::{
+    mem::offset_of,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
+};
 
 use kernel::{
     device::{
@@ -208,6 +214,7 @@ pub(crate) fn raw_pci<Ctx: DeviceContext>(dev: &Device<Ctx>) -> *mut bindings::p
 /// `dev` was enabled for this.
 pub struct Enabled {
     dev: ARef<Device>,
+    is_abandoned: AtomicBool,
 }
 
 impl Enabled {
@@ -223,7 +230,10 @@ impl Enabled {
         to_result(unsafe { bindings::pci_enable_device(raw_pci(dev)) })?;
         let normal: &Device = dev;
         // INVARIANT: It was enabled just now.
-        let this = Self { dev: normal.into() };
+        let this = Self {
+            dev: normal.into(),
+            is_abandoned: AtomicBool::new(false),
+        };
         // SAFETY: The driver starts with the device here: it has no DMA memory yet.
         unsafe { dev.dma_set_mask_and_coherent(mask)? };
         dev.set_master();
@@ -235,10 +245,41 @@ impl Enabled {
         &self.dev
     }
 
-    /// Stops DMA and interrupts of the device, for one that no longer answers. Process context.
+    /// Stops DMA and interrupts of the device. Process context.
     pub fn clear_master(&self) {
         // SAFETY: The device is valid.
         unsafe { bindings::pci_clear_master(raw_pci(&self.dev)) };
+    }
+
+    /// Stops DMA and interrupts of a device that no longer answers, and so may keep memory that it must give back.
+    /// Process context.
+    pub fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+        self.clear_master();
+    }
+
+    /// Resets a device that was abandoned, if it is still there: else it would use what it keeps as soon as somebody
+    /// lets it do DMA again. Nobody uses the device any more. Process context, sleeps.
+    ///
+    /// `dev` is the same device, whose lock is held while it is bound or unbound.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if `dev` is another device, else what pci_reset_function_locked() says.
+    pub fn reset_if_abandoned(&self, dev: &Device<Core<'_>>) -> Result {
+        let pdev = raw_pci(dev);
+        if pdev != raw_pci(&self.dev) {
+            return Err(EINVAL);
+        }
+        if !self.is_abandoned.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // SAFETY: The device is valid.
+        if !unsafe { bindings::pci_device_is_present(pdev) } {
+            return Ok(());
+        }
+        // SAFETY: The device is valid. It is in a `Core` context, so its lock is held.
+        to_result(unsafe { bindings::pci_reset_function_locked(pdev) })
     }
 }
 

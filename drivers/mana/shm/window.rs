@@ -42,6 +42,16 @@ pub(crate) enum Message {
     DestroyHwc = 2,
 }
 
+impl Message {
+    /// Name for messages of the driver.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::EstablishHwc => "SMC_MSG_TYPE_ESTABLISH_HWC",
+            Self::DestroyHwc => "SMC_MSG_TYPE_DESTROY_HWC",
+        }
+    }
+}
+
 /// Why an answer is no success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
