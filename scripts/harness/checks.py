@@ -29,6 +29,12 @@ def reviewed(path):
     return entries
 
 
+def level(line):
+    """The level of a line of `dmesg --raw`; the text behind a line break counts as a warning."""
+    prefix = re.match(r"<(\d+)>", line)
+    return int(prefix[1]) & 7 if prefix else LEVEL_WARNING
+
+
 class KernelLog:
     """Reads what the guest's kernel logged since the last look."""
 
@@ -58,13 +64,18 @@ class KernelLog:
         self._unjudged += [line for line in fresh if ALARMS.search(line)]
         return fresh
 
+    def reported(self, *names):
+        """Lines at level warning or above that name one of these. All others are judged as ever."""
+        lines = self._fresh()
+        ours = [line for line in lines if any(name in line for name in names)]
+        self._unjudged += [line for line in lines if line not in ours or ALARMS.search(line)]
+        return [line for line in ours if level(line) <= LEVEL_WARNING]
+
     def check(self):
         bad = []
         lines, self._unjudged = self._unjudged + self._fresh(), []
         for line in lines:
-            prefix = re.match(r"<(\d+)>", line)
-            level = int(prefix[1]) & 7 if prefix else LEVEL_WARNING
-            if level > LEVEL_WARNING and not ALARMS.search(line):
+            if level(line) > LEVEL_WARNING and not ALARMS.search(line):
                 continue
             text = re.sub(r"^<\d+>(\[ *[\d.]+\] )?", "", line)
             if any(pattern.search(text) for pattern, _ in self._allowed):

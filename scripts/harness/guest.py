@@ -39,6 +39,8 @@ class Boot:
     # False: the guest waits for the model to take each register write.
     posted_writes: bool = True
     ports: int = 1
+    # NICs of that many ports, each with a model of its own.
+    nics: int = 1
     # Knobs of the model, as pairs.
     knobs: tuple = ()
 
@@ -55,6 +57,8 @@ class Boot:
             parts.append("sync")
         if self.ports != 1:
             parts.append(f"{self.ports}ports")
+        if self.nics != 1:
+            parts.append(f"{self.nics}nics")
         parts += [f"{key}={value}" for key, value in self.knobs]
         return "-".join(parts)
 

@@ -21,6 +21,7 @@ class Model:
         self.socket = folder / "model.sock"
         self._control_path = folder / "control.sock"
         self._control = None
+        self._has_ended = False
         for path in (self.socket, self._control_path):
             path.unlink(missing_ok=True)
         command = [
@@ -86,13 +87,36 @@ class Model:
         return self.report()["counters"]
 
     def violations(self):
-        return self.report()["violations"]
+        """What the driver did wrong; of a model that was to end, what it left in its report, if anything."""
+        if not self._has_ended:
+            return self.report()["violations"]
+        report = self.folder / "report.json"
+        return json.loads(report.read_text())["violations"] if report.exists() else []
 
     def set(self, **knobs):
         self.ask({"set": knobs})
 
     def do(self, what, **arguments):
         return self.ask({"do": what, "args": arguments})
+
+    def commands(self):
+        """The commands of the driver since the last call, oldest first: name, and fault or None."""
+        return self.do("commands")
+
+    def kill(self):
+        """Ends the process in the middle of what it does."""
+        self._process.kill()
+        self._process.wait()
+        self._has_ended = True
+
+    def wait(self, timeout):
+        """Waits for the end of the process that a test has asked for; whether it came."""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return False
+        self._has_ended = True
+        return True
 
     def alive(self):
         return self._process.poll() is None

@@ -18,17 +18,18 @@ class Operation:
     up: bool = True
 
 
-def operations(rig):
-    """Those on the first port of a rig that is up."""
-    name, device = rig.interface, rig.device
-    rings, queues = rig.ethtool("-g"), rig.channels()
+def operations(rig, name=None, device=None, peer=None):
+    """Those on a port that is up: its interface, the address of its NIC and the peer that it reaches,
+    or else the first of the rig."""
+    name, device, peer = name or rig.interface, device or rig.device, peer or rig.peer
+    rings, queues = rig.ethtool("-g", name), rig.channels(name)
     driver = f"/sys/bus/pci/drivers/{rig.driver.module}"
     return [
         Operation(
             "probe",
             f"echo {device} > {driver}/bind",
             before=f"test ! -e {driver}/{device} || echo {device} > {driver}/unbind",
-            after=f"test -e {driver}/{device} || echo {device} > {driver}/bind; {rig.up_command(name, rig.peer)}",
+            after=f"test -e {driver}/{device} || echo {device} > {driver}/bind; {rig.up_command(name, peer)}",
             up=False,
         ),
         Operation(

@@ -28,17 +28,20 @@ class Rig:
         # dma_in_use() before the driver came for the first time.
         self.idle_dma = None
         folder.mkdir(parents=True, exist_ok=True)
-        self.peers, self.servers, self.model, self.guest = [], None, None, None
+        self.peers, self.servers, self.models, self.guest = [], None, [], None
+        # Set by a test that leaves nothing to use.
+        self.is_spent = False
         try:
-            self.peers = [wire.Peer(port) for port in range(boot.ports)]
+            self.peers = [wire.Peer(port) for port in range(boot.ports * boot.nics)]
             self.servers = wire.Servers()
             try:
                 self._boot(boot)
             except Failure:
                 # Now and then the debug kernel hangs in a report of its own before it has started.
-                if not settings.debug or not self.model:
+                if not settings.debug or len(self.models) != boot.nics:
                     raise
-                self.model.close()
+                for model in self.models:
+                    model.close()
                 self._boot(boot)
             self.log = KernelLog(self.guest)
         except BaseException:
@@ -47,9 +50,18 @@ class Rig:
 
     def _boot(self, boot):
         program = self.settings.models / self.driver.model
-        wires = [peer.wire for peer in self.peers]
-        self.model = Model(program, self.folder, wires, dict(boot.knobs))
-        self.guest = Guest(self.settings, boot, self.folder, self.payload, [self.model.socket])
+        self.models = []
+        for nic in range(boot.nics):
+            place = self.folder / f"nic{nic}" if nic else self.folder
+            place.mkdir(exist_ok=True)
+            wires = [peer.wire for peer in self.peers[nic * boot.ports :][: boot.ports]]
+            self.models.append(Model(program, place, wires, dict(boot.knobs)))
+        sockets = [model.socket for model in self.models]
+        self.guest = Guest(self.settings, boot, self.folder, self.payload, sockets)
+
+    @property
+    def model(self):
+        return self.models[0]
 
     @property
     def peer(self):
@@ -166,7 +178,7 @@ class Rig:
 
     def check(self):
         """The checks after every test: a clean kernel log, and no rule of the hardware broken."""
-        violations = self.model.violations()
+        violations = [each for model in self.models for each in model.violations()]
         expect(
             not violations,
             "the model saw violations: "
@@ -182,7 +194,7 @@ class Rig:
                 "ip -s link; for i in /sys/class/net/*/device; do i=$(basename ${i%/device});"
                 " ethtool -S $i; ethtool -l $i; ethtool -k $i; done",
             ),
-            "report.json": lambda: json.dumps(self.model.report(), indent=1),
+            "report.json": lambda: json.dumps([model.report() for model in self.models if model.alive()], indent=1),
         }
         for name, produce in steps.items():
             try:
@@ -193,8 +205,8 @@ class Rig:
     def close(self):
         if self.guest:
             self.guest.close()
-        if self.model:
-            self.model.close()
+        for model in self.models:
+            model.close()
         if self.servers:
             self.servers.close()
         for peer in self.peers:

@@ -179,8 +179,10 @@ class Runner:
                 rig.check()
 
             folder = self.results / f"{driver.name}.{boot.name}.{max(serial, 1)}"
-            if not self._run_one(test, folder, body) and rig:
-                rig.save()
+            passed = self._run_one(test, folder, body)
+            if rig and (not passed or rig.is_spent):
+                if not passed:
+                    rig.save()
                 self._close(rig)
                 rig = None
         if rig:

@@ -9,5 +9,7 @@ from . import (  # noqa: F401
     doorbells,
     modules,
     faults,
+    commands,
+    removal,
     lifecycle,
 )

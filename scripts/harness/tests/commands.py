@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every command to the device fails once, in every operation and in every way.
+
+Nothing here knows a vendor: the model tells the commands by name, and how many an operation takes
+is seen by trying."""
+
+import time
+
+from ..common import Failure, expect
+from ..guest import Boot
+from ..operations import Operation, operations
+from ..runner import OURS, test
+from .traffic import ping_sizes
+
+# The device wants to be given up early, and its driver's mappings are counted: those of buffers
+# only, or all, which takes its time.
+TIMEOUT = (("command_timeout_ms", "2000"),)
+QUICK = Boot(cpus=2, swiotlb_force=True, knobs=TIMEOUT)
+THOROUGH = Boot(cpus=2, iommu_strict=True, knobs=TIMEOUT)
+# What a command in the guest may take: there to find what hangs.
+HANG = 150
+# How long packets that sit in a socket may keep a mapping.
+PATIENCE = 15
+# Commands that a driver may still send to a device that did not answer one.
+FAREWELL = 2
+# Seconds in which a driver that nobody asks for anything sends what it sends by itself.
+IDLE = 5
+# Tries for a command that the driver sends by itself to stay out of the way.
+TRIES = 5
+# The faults, and the operations that the default run takes for each.
+SOME = {
+    "error": ("probe", "open", "stop", "rings", "remove"),
+    "short": ("probe",),
+    "wrong": ("rings",),
+    "zero": ("open", "spread"),
+    "nothing": ("open",),
+}
+
+
+def removal(rig):
+    """The last thing that a user does to a driver."""
+    driver = f"/sys/bus/pci/drivers/{rig.driver.module}"
+    return Operation("remove", f"echo {rig.device} > {driver}/unbind", up=False)
+
+
+class Sweep:
+    """One operation after the other, failing at one command after the other."""
+
+    def __init__(self, rig):
+        self.rig, self.fault = rig, None
+        self.name = self.settings = None
+        # Commands of an attempt, up to the end of the driver where it comes to that.
+        self.history = []
+        # Changes of an open port that the device refused, and those that left it as it was.
+        self.refused = self.kept = 0
+        if not rig.loaded():
+            rig.load()
+        self.reload()
+        rig.model.commands()
+        time.sleep(IDLE)
+        self.background = {command for command, _ in rig.model.commands()}
+
+    # The port
+
+    def reload(self):
+        """Has the driver leave, which must leave nothing, and come back."""
+        self.unload()
+        self.rig.load()
+        self.name = self.rig.interface
+        self.rig.bring_up()
+        self.settings = self.look()
+
+    def unload(self):
+        self.run(f"modprobe -r {self.rig.driver.module}", check=True)
+        self.history += self.rig.model.commands()
+        self.expect_nothing()
+
+    def expect_nothing(self):
+        """Without its driver a device has nothing, and nothing is mapped for it."""
+        rig = self.rig
+        expect(not rig.interfaces(), f"without a driver, the interfaces {rig.interfaces()} are left")
+        live = self.live()
+        expect(live == 0, f"without a driver, the device has {live} objects")
+        deadline = time.monotonic() + PATIENCE
+        while (left := rig.dma_in_use()) != rig.idle_dma:
+            expect(
+                time.monotonic() < deadline,
+                f"{left} DMA mappings are left, {rig.idle_dma} were there before the driver came",
+            )
+            time.sleep(0.2)
+
+    def live(self):
+        """How much the device has that the driver made."""
+        return self.rig.model.report()["gauges"].get("live_objects", 0)
+
+    def look(self):
+        """The settings of the port as text."""
+        name = self.name
+        return self.rig.guest.output(
+            f"ethtool -g {name}; ethtool -l {name}; ethtool -x {name}; cat /sys/class/net/{name}/mtu"
+        )
+
+    def carrier(self):
+        path = f"/sys/class/net/{self.name}/carrier"
+        return self.rig.guest.run(f"cat {path}", check=False).stdout.strip() == "1"
+
+    def works(self):
+        """Whether the port reaches its peer."""
+        ping = f"ping -c 1 -W 1 -I {self.name} {self.rig.peer.v4}"
+        command = f"grep -q 1 /sys/class/net/{self.name}/carrier && ({ping} || {ping} || {ping})"
+        return self.rig.guest.run(command, check=False).rc == 0
+
+    def run(self, command, check=False):
+        result = self.rig.guest.run(command, timeout=HANG, check=False)
+        expect(result.rc is not None, f"{command!r} did not end in {HANG} s")
+        return result.check() if check else result
+
+    def restore(self, operation):
+        """Back to a port that works, with a new start of the driver where it must be."""
+        if not self.rig.interfaces():
+            self.expect_nothing()
+        self.run(operation.after)
+        if not self.works() or self.look() != self.settings:
+            self.reload()
+
+    # The faults
+
+    def sweep(self, operation, fault, each):
+        """Fails every command of an operation, or of each kind of command the first."""
+        self.fault = fault
+        self.run(operation.before, check=True)
+        self.rig.model.commands()
+        self.run(operation.command, check=True)
+        names = [name for name, _ in self.rig.model.commands() if name not in self.background]
+        self.restore(operation)
+        if each:
+            number = 1
+            while self.attempt(operation, number):
+                number += 1
+            expect(number > len(names), f"only {number - 1} of {len(names)} commands of {operation.name} failed")
+            return
+        for name in dict.fromkeys(names):
+            number = names.index(name) + 1
+            expect(self.attempt(operation, number, name), f"{operation.name} has no command {number}, {name}")
+
+    def attempt(self, operation, number, name=None):
+        """Fails one command, and tries again where something else came between; false if there are not
+        as many."""
+        for _ in range(TRIES):
+            try:
+                failed = self.fail(operation, number)
+            except Failure as failure:
+                raise Failure(f"{operation.name}, command {number}, {self.fault}: {failure}") from failure
+            if failed not in self.background and failed in (name or failed, None):
+                return failed is not None
+        raise Failure(f"{operation.name}: what the driver sends by itself gets in the way")
+
+    def fail(self, operation, number):
+        """Fails one command, and looks what that did; the name of the command, if there was one."""
+        rig = self.rig
+        self.run(operation.before, check=True)
+        before = self.live()
+        rig.model.commands()
+        rig.model.set(fail_command=f"{number}:{self.fault}")
+        result = self.run(operation.command)
+        rig.model.set(fail_command="")
+        self.history = rig.model.commands()
+        failed = next((name for name, fault in self.history if fault), None)
+        lines = self.log_lines()
+        if failed and self.fault in ("error", "nothing", "short"):
+            expect(
+                any(failed in line for line in lines),
+                f"the log does not name {failed}, which failed: {lines}",
+            )
+        is_kept = failed and operation.up and self.judge(operation, result.rc == 0, before)
+        if is_kept:
+            self.run(operation.after)
+        else:
+            self.restore(operation)
+        self.log_lines()
+        if failed and self.fault == "nothing":
+            last = next(place for place, (_, fault) in enumerate(self.history) if fault)
+            asked = [name for name, _ in self.history[last + 1 :]]
+            expect(len(asked) <= FAREWELL, f"a device that does not answer was still asked for {asked}")
+        return failed
+
+    def judge(self, operation, done, before):
+        """An operation that failed has left the port as it was (then this is true), or without a carrier."""
+        works = self.works()
+        if self.fault in ("error", "nothing", "short"):
+            expect(works or not self.carrier(), "the port has a carrier and reaches nobody")
+        if done:
+            return False
+        self.refused += self.fault == "error"
+        if works:
+            self.kept += self.fault == "error"
+            seen = self.look()
+            expect(seen == self.settings, f"{operation.name} failed and left other settings:\n{seen}")
+            if self.fault == "error":
+                live = self.live()
+                expect(live == before, f"{live} objects on the device, {before} before {operation.name} failed")
+        return works
+
+    def log_lines(self):
+        return self.rig.log.reported(self.rig.driver.module, self.name)
+
+    def end(self):
+        """The last start works, too."""
+        self.reload()
+        ping_sizes(self.rig, 0, 1500, 211)
+
+
+@test(drivers=OURS, boots=(QUICK,), timeout=1200)
+def commands(rig):
+    """Of each operation that matters to it, every fault at each kind of command."""
+    sweep = Sweep(rig)
+    every = [*operations(rig), removal(rig)]
+    for fault, names in SOME.items():
+        for operation in every:
+            if operation.name in names:
+                sweep.sweep(operation, fault, each=False)
+    # Only a device that keeps memory ends more than the operation.
+    expect(
+        sweep.kept * 2 > sweep.refused,
+        f"of {sweep.refused} operations that were refused, {sweep.kept} left the port working",
+    )
+    sweep.end()
+
+
+def register(fault):
+    def every(rig):
+        sweep = Sweep(rig)
+        for operation in [*operations(rig), removal(rig)]:
+            sweep.sweep(operation, fault, each=True)
+        sweep.end()
+
+    every.__name__ = f"commands_{fault}"
+    test(drivers=OURS, boots=(THOROUGH,), long=True, timeout=7200)(every)
+
+
+for kind in SOME:
+    register(kind)
