@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// Numbers of the requests in the shared memory for [`Bus::command`], where they share the space with commands.
-const ESTABLISH_HWC: u64 = 1 << 32 | 1;
-const DESTROY_HWC: u64 = 1 << 32 | 2;
+const ESTABLISH_HWC: u64 = (1 << 32) | 1;
+const DESTROY_HWC: u64 = (1 << 32) | 2;
 
 /// One MANA VF.
 pub struct Mana {

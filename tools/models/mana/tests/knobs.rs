@@ -119,7 +119,7 @@ fn the_shared_memory_fails_as_told() {
     let mut raw = Raw::established();
     assert_eq!(
         header(&mut raw, "nothing"),
-        1 << 31 | 2,
+        (1 << 31) | 2,
         "kept until a reset"
     );
     raw.model.reset(&mut raw.bus);
