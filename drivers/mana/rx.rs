@@ -64,9 +64,10 @@ struct Wqe {
 const _: () = assert!(wqe_units(INLINE_OOB_SMALL_SIZE, 1) == 1 && size_of::<Wqe>() == 32);
 
 impl Completion {
-    /// What holds for all packets of the completion, with the `hash` of one.
-    fn info(&self, hash: u32) -> RxInfo {
-        RxInfo {
+    /// One of its packets, with what holds for all of them.
+    #[inline]
+    fn done(&self, Packet { len, hash }: Packet) -> RxDone {
+        let info = RxInfo {
             csum: if self.l4_csum_succeed() {
                 RxCsum::Unnecessary
             } else {
@@ -77,7 +78,8 @@ impl Completion {
                 Hashed::L4 => (hash, HashKind::L4),
             }),
             vlan: self.vlan(),
-        }
+        };
+        RxDone::Packet { len, info }
     }
 }
 
@@ -87,8 +89,10 @@ pub(crate) struct Rx {
     queue: Arc<WorkQueue>,
     doorbell: Doorbell64,
     mem_key: u32,
-    /// A completion with packets left from this one on.
-    rest: Option<(Completion, u8)>,
+    /// The last completion that stands for several packets.
+    several: Completion,
+    /// Which of them is next; `None` when there are no more.
+    next: Option<u8>,
     fence: Arc<Fence>,
     counters: Arc<PortCounters>,
 }
@@ -108,21 +112,19 @@ impl Rx {
             doorbell: queue.doorbell()?,
             queue,
             mem_key,
-            rest: None,
+            several: Completion::new([0; CQE_DATA_WORDS]),
+            next: None,
             fence,
             counters,
         })
     }
 
-    /// The next packet of the completion that is being taken apart.
+    /// The next packet of a completion that stands for several.
     fn next_packet(&mut self) -> Option<RxDone> {
-        let (completion, i) = self.rest.take()?;
-        let Packet { len, hash } = completion.packet(i)?;
-        self.rest = Some((completion, i.wrapping_add(1)));
-        Some(RxDone::Packet {
-            len,
-            info: completion.info(hash),
-        })
+        let i = self.next.take()?;
+        let packet = self.several.packet(i)?;
+        self.next = Some(i.wrapping_add(1));
+        Some(self.several.done(packet))
     }
 
     /// Looks at a new completion and returns its first packet, or what else it stands for.
@@ -133,12 +135,16 @@ impl Rx {
         }
         let completion = Completion::new(cqe.data);
         match completion.kind() {
-            CqeType::Okay | CqeType::Coalesced4 | CqeType::Coalesced8 => {
-                self.rest = Some((completion, 0));
-                self.next_packet().unwrap_or_else(|| {
+            kind @ (CqeType::Okay | CqeType::Coalesced4 | CqeType::Coalesced8) => {
+                let Some(packet) = completion.packet(0) else {
                     self.counters.rx_pkt_len0_err.add(1);
-                    RxDone::Nothing
-                })
+                    return RxDone::Nothing;
+                };
+                if kind != CqeType::Okay {
+                    self.several = completion;
+                    self.next = Some(1);
+                }
+                completion.done(packet)
             }
             CqeType::Truncated => RxDone::Error,
             CqeType::Fence => {

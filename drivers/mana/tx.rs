@@ -2,6 +2,8 @@
 
 //! Send queues, as `ring_common` drives them.
 
+use core::ops::RangeInclusive;
+
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -140,15 +142,44 @@ impl Send {
     }
 
     fn short_oob(&self, meta: &TxMeta) -> ShortOob {
-        let tso = meta.gso_size != 0;
+        let tso = meta.gso_size() != 0;
         let checksum = if tso { Some(Checksum::Tcp) } else { l4(meta) };
         match checksum {
             None => self.short,
-            Some(kind) => self
-                .short
-                .offload(kind, tso, meta.l3 == L3::Ip6, meta.transport_offset),
+            Some(kind) => {
+                self.short
+                    .offload(kind, tso, meta.l3() == L3::Ip6, meta.transport_offset())
+            }
         }
     }
+}
+
+/// Makes a packet that asks for offloads fit for them, and returns where its first piece ends.
+fn offload(skb: &mut TxSkb, meta: &mut TxMeta) -> Result<u32, Reason> {
+    let reachable = meta.transport_offset() <= ShortOob::MAX_TRANSPORT_OFFSET;
+    if meta.gso_size() != 0 {
+        // The stack cuts packets itself that the port has not offered to cut.
+        let able = reachable
+            && !meta.encapsulated()
+            && matches!(meta.gso_kind(), GsoKind::Tcp4 | GsoKind::Tcp6)
+            && meta.hdr_len() <= meta.head_len()
+            && meta.hdr_len() <= WqeHeader::MAX_SEGMENT_HEADER
+            && meta.gso_size() <= WqeHeader::MAX_SEGMENT;
+        if !able {
+            return Err(Reason::Unsupported);
+        }
+        skb.prepare_tso()?;
+        return Ok(meta.hdr_len());
+    }
+    let able = match l4(meta) {
+        Some(Checksum::Tcp) => reachable,
+        Some(Checksum::Udp) => true,
+        None => false,
+    };
+    if !able {
+        skb.checksum_help(meta)?;
+    }
+    Ok(0)
 }
 
 impl TxSend for Send {
@@ -160,36 +191,17 @@ impl TxSend for Send {
     // CAST: 2.
     const PIECES_PER_UNIT: u32 = (UNIT / size_of::<Sge>()) as u32;
 
+    #[inline(always)]
     fn prepare(&mut self, skb: &mut TxSkb, meta: &mut TxMeta) -> Result<u32, Reason> {
-        let reachable = meta.transport_offset <= ShortOob::MAX_TRANSPORT_OFFSET;
-        if meta.gso_size != 0 {
-            // The stack cuts packets itself that the port has not offered to cut.
-            let able = reachable
-                && !meta.encapsulated()
-                && matches!(meta.gso_kind, GsoKind::Tcp4 | GsoKind::Tcp6)
-                && meta.hdr_len <= meta.head_len
-                && meta.hdr_len <= WqeHeader::MAX_SEGMENT_HEADER
-                && meta.gso_size <= WqeHeader::MAX_SEGMENT;
-            if !able {
-                return Err(Reason::Unsupported);
-            }
-            skb.prepare_tso()?;
-            return Ok(meta.hdr_len);
+        if meta.gso_size() == 0 && !meta.csum_partial() {
+            return Ok(0);
         }
-        let able = match l4(meta) {
-            Some(Checksum::Tcp) => reachable,
-            Some(Checksum::Udp) => true,
-            None => !meta.csum_partial(),
-        };
-        if !able {
-            skb.checksum_help(meta)?;
-        }
-        Ok(0)
+        offload(skb, meta)
     }
 
     #[inline]
     fn post(&mut self, head: Cursor, meta: &TxMeta, pieces: Pieces<'_>) -> u32 {
-        let long = self.always_long || meta.vlan.is_some();
+        let long = self.always_long || meta.vlan().is_some();
         let oob = if long {
             INLINE_OOB_LARGE_SIZE
         } else {
@@ -198,8 +210,8 @@ impl TxSend for Send {
         // CAST: at most `MAX_SKB_FRAGS + 2`.
         let count = pieces.len() as u32;
         let mut header = WqeHeader::new(oob, count);
-        if meta.gso_size != 0 {
-            header = header.segment(meta.hdr_len, meta.gso_size);
+        if meta.gso_size() != 0 {
+            header = header.segment(meta.hdr_len(), meta.gso_size());
         }
         let short = self.short_oob(meta);
         let mem_key = self.mem_key;
@@ -212,7 +224,7 @@ impl TxSend for Send {
             let start = LongStart {
                 header,
                 short: short.followed_by_long(),
-                long: self.long.vlan(meta.vlan),
+                long: self.long.vlan(meta.vlan()),
             };
             ring.write(head.slot(), &start);
         } else {
@@ -238,18 +250,6 @@ impl TxSend for Send {
     }
 }
 
-/// Types of send completions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CqeType {
-    /// `CQE_TX_OKAY`.
-    Okay,
-    /// The device has dropped the packet: `CQE_TX_SA_DROP` up to
-    /// `CQE_TX_VLAN_TAGGING_VIOLATION`.
-    Dropped,
-    /// Any other.
-    Unknown,
-}
-
 /// First word of a send completion (`struct mana_tx_comp_oob`); the driver needs
 /// no other.
 #[derive(Clone, Copy, FromBytes)]
@@ -261,13 +261,17 @@ impl Completion {
     const CLIENT_TYPE: Field = Field::bits(7, 6);
 
     const MANA_CQE_COMPLETION: u32 = 1;
+    const CQE_TX_OKAY: u32 = 32;
+    /// `CQE_TX_SA_DROP` up to `CQE_TX_VLAN_TAGGING_VIOLATION`.
+    const DROPS: RangeInclusive<u32> = 33..=41;
 
-    fn kind(self) -> CqeType {
-        match Self::CQE_TYPE.get(self.0) {
-            32 => CqeType::Okay,
-            33..=41 => CqeType::Dropped,
-            _ => CqeType::Unknown,
-        }
+    fn is_okay(self) -> bool {
+        Self::CQE_TYPE.get(self.0) == Self::CQE_TX_OKAY
+    }
+
+    /// Whether the device has dropped the packet.
+    fn is_drop(self) -> bool {
+        Self::DROPS.contains(&Self::CQE_TYPE.get(self.0))
     }
 
     fn is_ethernet(self) -> bool {
@@ -295,6 +299,18 @@ impl Reap {
     }
 }
 
+impl Reap {
+    /// Counts what a completion says of a packet that was not just sent.
+    #[cold]
+    fn note(&self, completion: Completion) {
+        if completion.is_drop() {
+            self.counters.tx_cq_err.add(1);
+        } else {
+            self.counters.tx_cqe_unknown_type.add(1);
+        }
+    }
+}
+
 impl TxReap for Reap {
     #[inline]
     fn next(&mut self) -> Option<TxDone> {
@@ -312,10 +328,8 @@ impl TxReap for Reap {
             self.counters.tx_cqe_unknown_type.add(1);
             return Some(TxDone::Nothing);
         }
-        match cqe.data.kind() {
-            CqeType::Okay => {}
-            CqeType::Dropped => self.counters.tx_cq_err.add(1),
-            CqeType::Unknown => self.counters.tx_cqe_unknown_type.add(1),
+        if !cqe.data.is_okay() {
+            self.note(cqe.data);
         }
         Some(TxDone::Packet)
     }

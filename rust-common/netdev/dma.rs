@@ -34,6 +34,7 @@ use crate::bindings;
 pub use self::{
     coherent::{
         CoherentMem,
+        Part,
         DEVICE_PAGE_SIZE, //
     },
     pieces::{

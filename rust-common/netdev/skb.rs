@@ -100,120 +100,136 @@ pub struct CsumPartial {
 ///
 /// For an encapsulated packet the offsets and the header length are those of the inner headers.
 /// Headers are looked at only where an offload is asked for; of other packets nothing is known.
-#[derive(Clone, Copy, Debug)]
-pub struct TxMeta {
-    /// Bytes in all.
-    pub len: u32,
-    /// Bytes of the linear part.
-    pub head_len: u32,
-    /// Bytes on the wire, without FCS: with GSO, each segment has its headers.
-    pub bytes_on_wire: u32,
-    /// Packets on the wire: the segments with GSO, else 1.
-    pub packets: u32,
-    /// Bytes up to the end of the L4 header with GSO, else 0.
-    pub hdr_len: u32,
-    /// Payload bytes of a segment with GSO, else 0.
-    pub gso_size: u32,
-    /// Offset of the L3 header, 0 unless known.
-    pub network_offset: u32,
-    /// Offset of the L4 header, 0 unless known.
-    pub transport_offset: u32,
-    /// Fragments besides the linear part.
-    pub nr_frags: u32,
-    /// How it is to be segmented.
-    pub gso_kind: GsoKind,
-    /// IP version.
-    pub l3: L3,
-    /// IP protocol number, 0 unless known.
-    pub l4_proto: u8,
-    /// The checksum that is left to the device.
-    pub csum: Option<CsumPartial>,
-    /// Tag control information to insert, of EtherType 0x8100.
-    pub vlan: Option<u16>,
-    /// The TX queue.
-    pub queue: u16,
-    flags: u32,
+#[repr(transparent)]
+pub struct TxMeta(bindings::rc_helper_tx_meta);
+
+/// Methods that return a field as it is.
+macro_rules! fields {
+    ($($(#[$doc:meta])* $name:ident: $field:ident -> $type:ty,)*) => {
+        $(
+            $(#[$doc])*
+            #[inline(always)]
+            pub fn $name(&self) -> $type {
+                self.0.$field
+            }
+        )*
+    };
 }
 
 impl TxMeta {
+    fields! {
+        /// Bytes in all.
+        len: len -> u32,
+        /// Bytes of the linear part.
+        head_len: head_len -> u32,
+        /// Bytes on the wire, without FCS: with GSO, each segment has its headers.
+        bytes_on_wire: wire_bytes -> u32,
+        /// Packets on the wire: the segments with GSO, else 1.
+        packets: packets -> u32,
+        /// Bytes up to the end of the L4 header with GSO, else 0.
+        hdr_len: header_len -> u32,
+        /// Payload bytes of a segment with GSO, else 0.
+        gso_size: gso_size -> u32,
+        /// Offset of the L3 header, 0 unless known.
+        network_offset: network_offset -> u32,
+        /// Offset of the L4 header, 0 unless known.
+        transport_offset: transport_offset -> u32,
+        /// Fragments besides the linear part.
+        nr_frags: nr_frags -> u8,
+        /// The TX queue.
+        queue: queue -> u16,
+        /// IP protocol number, 0 unless known.
+        l4_proto: l4 -> u8,
+    }
+
+    pub(crate) fn as_raw(&self) -> &bindings::rc_helper_tx_meta {
+        &self.0
+    }
+
     #[inline(always)]
-    fn new(raw: &bindings::rc_helper_tx_meta) -> Self {
-        let flags = u32::from(raw.flags);
-        let has = |flag| flags & flag != 0;
-        Self {
-            len: raw.len,
-            head_len: raw.head_len,
-            bytes_on_wire: raw.wire_bytes,
-            packets: raw.packets,
-            hdr_len: raw.header_len,
-            gso_size: raw.gso_size,
-            network_offset: raw.network_offset,
-            transport_offset: raw.transport_offset,
-            nr_frags: u32::from(raw.nr_frags),
-            gso_kind: match u32::from(raw.gso_kind) {
-                bindings::RC_HELPER_GSO_NONE => GsoKind::None,
-                bindings::RC_HELPER_GSO_TCP4 => GsoKind::Tcp4,
-                bindings::RC_HELPER_GSO_TCP6 => GsoKind::Tcp6,
-                bindings::RC_HELPER_GSO_UDP4 => GsoKind::Udp4,
-                bindings::RC_HELPER_GSO_UDP6 => GsoKind::Udp6,
-                _ => GsoKind::Other,
-            },
-            l3: match raw.l3 {
-                4 => L3::Ip4,
-                6 => L3::Ip6,
-                _ => L3::None,
-            },
-            l4_proto: raw.l4,
-            csum: has(bindings::RC_HELPER_TX_CSUM).then_some(CsumPartial {
-                start: raw.csum_start,
-                offset: raw.csum_offset,
-            }),
-            vlan: has(bindings::RC_HELPER_TX_VLAN).then_some(raw.vlan_tci),
-            queue: raw.queue,
-            flags,
+    fn has(&self, flag: u32) -> bool {
+        u32::from(self.0.flags) & flag != 0
+    }
+
+    /// How it is to be segmented.
+    #[inline]
+    pub fn gso_kind(&self) -> GsoKind {
+        match u32::from(self.0.gso_kind) {
+            bindings::RC_HELPER_GSO_NONE => GsoKind::None,
+            bindings::RC_HELPER_GSO_TCP4 => GsoKind::Tcp4,
+            bindings::RC_HELPER_GSO_TCP6 => GsoKind::Tcp6,
+            bindings::RC_HELPER_GSO_UDP4 => GsoKind::Udp4,
+            bindings::RC_HELPER_GSO_UDP6 => GsoKind::Udp6,
+            _ => GsoKind::Other,
         }
+    }
+
+    /// IP version.
+    #[inline]
+    pub fn l3(&self) -> L3 {
+        match self.0.l3 {
+            4 => L3::Ip4,
+            6 => L3::Ip6,
+            _ => L3::None,
+        }
+    }
+
+    /// The checksum that is left to the device.
+    #[inline]
+    pub fn csum(&self) -> Option<CsumPartial> {
+        self.csum_partial().then_some(CsumPartial {
+            start: self.0.csum_start,
+            offset: self.0.csum_offset,
+        })
+    }
+
+    /// Tag control information to insert, of EtherType 0x8100.
+    #[inline]
+    pub fn vlan(&self) -> Option<u16> {
+        self.has(bindings::RC_HELPER_TX_VLAN)
+            .then_some(self.0.vlan_tci)
     }
 
     /// Whether a checksum is left to the device.
     #[inline]
     pub fn csum_partial(&self) -> bool {
-        self.csum.is_some()
+        self.has(bindings::RC_HELPER_TX_CSUM)
     }
 
     /// Whether the offsets are those of inner headers.
     #[inline]
     pub fn encapsulated(&self) -> bool {
-        self.flags & bindings::RC_HELPER_TX_ENCAP != 0
+        self.has(bindings::RC_HELPER_TX_ENCAP)
     }
 
     /// Whether the core has another packet for this queue and calls again at once.
     #[inline]
     pub fn more(&self) -> bool {
-        self.flags & bindings::RC_HELPER_TX_MORE != 0
+        self.has(bindings::RC_HELPER_TX_MORE)
     }
 
     /// Whether it is known to be TCP.
     #[inline]
     pub fn is_tcp(&self) -> bool {
-        u32::from(self.l4_proto) == bindings::IPPROTO_TCP
+        u32::from(self.l4_proto()) == bindings::IPPROTO_TCP
     }
 
     /// Whether it is known to be UDP.
     #[inline]
     pub fn is_udp(&self) -> bool {
-        u32::from(self.l4_proto) == bindings::IPPROTO_UDP
+        u32::from(self.l4_proto()) == bindings::IPPROTO_UDP
     }
 
     /// Whether it is known to be IPv4.
     #[inline]
     pub fn is_ipv4(&self) -> bool {
-        self.l3 == L3::Ip4
+        self.l3() == L3::Ip4
     }
 
     /// Whether it is known to be IPv6.
     #[inline]
     pub fn is_ipv6(&self) -> bool {
-        self.l3 == L3::Ip6
+        self.l3() == L3::Ip6
     }
 }
 
@@ -257,16 +273,24 @@ impl TxSkb {
         ptr
     }
 
-    /// Gathers what a driver asks about the packet. Only within xmit.
-    #[inline]
-    pub fn describe(&self) -> TxMeta {
-        let mut raw = MaybeUninit::<bindings::rc_helper_tx_meta>::uninit();
-        // SAFETY: The packet is valid; the helper writes all of `raw`.
-        let raw = unsafe {
-            bindings::rc_helper_tx_describe(self.as_ptr(), raw.as_mut_ptr());
-            raw.assume_init()
-        };
-        TxMeta::new(&raw)
+    /// Gathers in `meta` what a driver asks about the packet; `None` if this CPU does not hold the xmit
+    /// lock of its queue.
+    ///
+    /// # Safety
+    ///
+    /// `dev` is valid, and this is within its `ndo_start_xmit`.
+    #[inline(always)]
+    pub(crate) unsafe fn describe<'a>(
+        &self,
+        dev: *const bindings::net_device,
+        meta: &'a mut MaybeUninit<TxMeta>,
+    ) -> Option<&'a mut TxMeta> {
+        // `TxMeta` is a transparent wrapper.
+        let raw = meta.as_mut_ptr().cast();
+        // SAFETY: The packet is valid, and so is the device by the safety requirement.
+        let owned = unsafe { bindings::rc_helper_tx_describe(dev, self.as_ptr(), raw) };
+        // SAFETY: The helper has written all of it.
+        owned.then(|| unsafe { meta.assume_init_mut() })
     }
 
     /// Turns the headers of a TCP GSO packet into the template that devices want: no IP length, no
@@ -290,7 +314,8 @@ impl TxSkb {
     pub fn checksum_help(&mut self, meta: &mut TxMeta) -> Result<(), Reason> {
         // SAFETY: The packet is valid, and owned.
         Reason::check(unsafe { bindings::rc_helper_tx_checksum(self.as_ptr()) })?;
-        meta.csum = None;
+        // CAST: The flag is one bit of eight.
+        meta.0.flags &= !(bindings::RC_HELPER_TX_CSUM as u8);
         Ok(())
     }
 
@@ -303,8 +328,8 @@ impl TxSkb {
     pub fn linearize(&mut self, meta: &mut TxMeta) -> Result<(), Reason> {
         // SAFETY: The packet is valid, and owned.
         Reason::check(unsafe { bindings::rc_helper_tx_linearize(self.as_ptr()) })?;
-        meta.head_len = meta.len;
-        meta.nr_frags = 0;
+        meta.0.head_len = meta.0.len;
+        meta.0.nr_frags = 0;
         Ok(())
     }
 

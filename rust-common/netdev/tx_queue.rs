@@ -19,15 +19,14 @@ use crate::{
         DeviceRef,
         OpsLock, //
     },
-    skb::TxSkb, //
+    skb::{
+        TxMeta,
+        TxSkb, //
+    }, //
 };
 
-/// Where a ring stands after a packet was posted, and when its queue stops and starts. In units.
-pub struct Room<'a> {
-    /// Units posted, this packet included; free-running.
-    pub head: u32,
-    /// Units completed; free-running, published by NAPI.
-    pub tail: &'a AtomicU32,
+/// When the queue of a ring stops and starts, in units of the ring.
+pub struct Room {
     /// Units of the ring.
     pub size: u32,
     /// Stop with fewer units than this free.
@@ -36,19 +35,26 @@ pub struct Room<'a> {
     pub wake_at: u32,
 }
 
-/// TX queue `index` of a device, for the life of one ring behind it.
+/// A count of units, free-running, on a cache line of its own: one side writes it, the other reads.
+#[repr(align(64))]
+struct Position(AtomicU32);
+
+/// TX queue `index` of a device, and how far the one ring behind it has come.
 ///
 /// # Invariants
 ///
 /// `txq` is a queue of the device of `device`.
 pub struct TxQueue {
     txq: *mut bindings::netdev_queue,
-    /// Units posted to the ring behind it, for who completes them.
-    head: AtomicU32,
+    room: bindings::rc_helper_tx_room,
     /// Whether completions leave the queue stopped.
     down: AtomicBool,
     #[expect(dead_code, reason = "keeps `txq` alive")]
     device: DeviceRef,
+    /// Units posted, for who completes them.
+    head: Position,
+    /// Units completed, for who posts.
+    tail: Position,
 }
 
 // SAFETY: The queue belongs to no thread.
@@ -60,13 +66,13 @@ unsafe impl Send for TxQueue {}
 unsafe impl Sync for TxQueue {}
 
 impl TxQueue {
-    /// Looks up a queue of the device whose lock is held.
+    /// Looks up a queue of the device whose lock is held, for a ring in which nothing is posted yet.
     ///
     /// # Errors
     ///
     /// - `EINVAL` if the device has no such queue.
     /// - `ENODEV` if the device is not registered.
-    pub fn new(lock: &OpsLock<'_>, index: u32) -> Result<Self> {
+    pub fn new(lock: &OpsLock<'_>, index: u32, room: Room) -> Result<Self> {
         let dev = lock.device_ptr();
         // SAFETY: The device is valid while its lock is held; the number never changes.
         if index >= unsafe { (*dev).num_tx_queues } {
@@ -79,34 +85,44 @@ impl TxQueue {
         // INVARIANT: As just looked up.
         Ok(Self {
             txq,
-            head: AtomicU32::new(0),
+            room: bindings::rc_helper_tx_room {
+                size: room.size,
+                stop: room.stop_at,
+                wake: room.wake_at,
+            },
             down: AtomicBool::new(false),
             device,
+            head: Position(AtomicU32::new(0)),
+            tail: Position(AtomicU32::new(0)),
         })
     }
 
-    /// Accounts the packet `skb` of `bytes` that was posted, and stops the queue if the ring is almost
-    /// full. Stamps the packet with the time if its sender has asked for that.
+    /// Units completed, as [`completed`](Self::completed) was told last; free-running.
+    #[inline(always)]
+    pub fn tail(&self) -> u32 {
+        self.tail.0.load(Ordering::Acquire)
+    }
+
+    /// Accounts the packet `skb` that was posted, and stops the queue if the ring is almost full. Stamps
+    /// the packet with the time if its sender has asked for that.
     ///
-    /// `more` is [`TxMeta::more`](crate::skb::TxMeta::more). The answer says whether the doorbell
-    /// must be rung. Context: under the queue's xmit lock, before the device is told of the packet.
-    #[inline]
-    pub fn sent(&self, skb: &TxSkb, bytes: u32, more: bool, room: &Room<'_>) -> SentQueue {
-        self.head.store(room.head, Ordering::Release);
+    /// `head` counts the posted units, this packet included; free-running. The answer says whether the
+    /// doorbell must be rung. Context: under the queue's xmit lock, before the device is told of the
+    /// packet.
+    #[inline(always)]
+    pub fn sent(&self, skb: &TxSkb, meta: &TxMeta, head: u32) -> SentQueue {
+        self.head.0.store(head, Ordering::Release);
         // SAFETY:
         // - The queue is valid by the type invariant, and so is the packet.
-        // - `tail` may be read at any time while it is borrowed.
+        // - `tail` may be read at any time while `self` is borrowed.
         let sent = unsafe {
             bindings::rc_helper_txq_sent(
                 self.txq,
                 skb.as_ptr(),
-                room.tail.as_ptr(),
-                room.head,
-                room.size,
-                room.stop_at,
-                room.wake_at,
-                bytes,
-                more,
+                meta.as_raw(),
+                &self.room,
+                self.tail.0.as_ptr(),
+                head,
             )
         };
         SentQueue {
@@ -115,23 +131,22 @@ impl TxQueue {
         }
     }
 
-    /// Accounts completed packets, and wakes the queue if `wake_at` units are free. Returns whether
-    /// it did.
+    /// Accounts completed packets, and wakes the queue if there is room again. Returns whether it did.
     ///
-    /// `tail` counts the completed units of a ring of `size` units, and was published before. Context:
-    /// NAPI, at most once in a poll.
+    /// `tail` counts the completed units, those of the packets included; free-running. Context: NAPI, at
+    /// most once in a poll.
     #[inline]
-    pub fn completed(&self, packets: u32, bytes: u32, tail: u32, size: u32, wake_at: u32) -> bool {
+    pub fn completed(&self, packets: u32, bytes: u32, tail: u32) -> bool {
+        self.tail.0.store(tail, Ordering::Release);
         // SAFETY:
         // - The queue is valid by the type invariant.
         // - `head` and `down` may be read at any time while `self` is borrowed; a `bool` is a byte.
         unsafe {
             bindings::rc_helper_txq_completed(
                 self.txq,
-                self.head.as_ptr(),
+                &self.room,
+                self.head.0.as_ptr(),
                 tail,
-                size,
-                wake_at,
                 packets,
                 bytes,
                 self.down.as_ptr().cast(),

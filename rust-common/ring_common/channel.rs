@@ -121,14 +121,15 @@ impl<N: Nic> Channel<N> {
             vector,
             line,
         } = nic.vector(session, id)?;
-        let queue = Arc::new(TxQueue::new(lock, id)?, GFP_KERNEL)?;
         let (producer, consumer) = tx::queue(
+            lock,
+            id,
             nic.device(),
             nic.tx(session, &vector, id, config.tx_entries)?,
             config.tx_entries,
-            queue.clone(),
             stats.clone(),
         )?;
+        let queue = consumer.queue().clone();
         let napi = NapiSlot::add(lock, id, Some(line.number()))?;
         let pool = PagePool::new(nic.device(), napi.handle(), config.rx_entries, config.mtu)?;
         let ring = nic.rx(session, &vector, id, config.rx_entries, pool.buffer_len())?;

@@ -8,11 +8,11 @@ use kernel::{
 };
 use netdev::dma::{
     CoherentMem,
-    DmaAddr, //
+    DmaAddr,
+    Part, //
 };
 use ring_core::index::RingSize;
 use zerocopy::{
-    FromBytes,
     Immutable,
     IntoBytes, //
 };
@@ -73,33 +73,44 @@ impl<const UNIT: usize> DescRing<UNIT> {
     /// Writes `bytes` from unit `slot` on; what reaches past the end continues at the start.
     ///
     /// A `slot` outside of the ring, or more bytes than the ring has, changes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn write_bytes(&self, slot: u32, bytes: &[u8]) {
         // CAST: `usize` has 64 bits on every target.
         let offset = (slot as usize).wrapping_mul(UNIT);
-        let Some(room) = self.mem.len().checked_sub(offset) else {
-            return;
-        };
-        if bytes.len() <= room {
-            self.mem.write_bytes(offset, bytes);
-        } else if let Some((first, second)) = bytes.split_at_checked(room) {
+        if !self.mem.write_bytes(offset, bytes) {
+            self.write_wrapped(offset, bytes);
+        }
+    }
+
+    /// Writes what does not lie inside as a whole.
+    #[cold]
+    fn write_wrapped(&self, offset: usize, bytes: &[u8]) {
+        let room = self.mem.len().checked_sub(offset);
+        let parts = room
+            .filter(|_| bytes.len() <= self.mem.len())
+            .and_then(|room| bytes.split_at_checked(room));
+        if let Some((first, second)) = parts {
             self.mem.write_bytes(offset, first);
             self.mem.write_bytes(0, second);
         }
     }
 
-    /// Writes one descriptor at unit `slot`.
-    #[inline]
+    /// Writes one descriptor at unit `slot`. A `slot` outside of the ring changes nothing.
+    #[inline(always)]
     pub fn write<T: IntoBytes + Immutable>(&self, slot: u32, desc: &T) {
-        self.write_bytes(slot, desc.as_bytes());
+        if size_of::<T>() <= UNIT {
+            // It cannot wrap.
+            // CAST: `usize` has 64 bits on every target.
+            self.mem.write((slot as usize).wrapping_mul(UNIT), desc);
+        } else {
+            self.write_bytes(slot, desc.as_bytes());
+        }
     }
 
-    /// Takes a copy of the descriptor at unit `slot`, which the device may write at any time.
-    ///
-    /// `None` where it does not lie inside of the ring.
-    #[inline]
-    pub fn read<T: FromBytes>(&self, slot: u32) -> Option<T> {
+    /// The descriptor at unit `slot`, which the device may write at any time; `None` outside of the ring.
+    #[inline(always)]
+    pub fn unit(&self, slot: u32) -> Option<Part<'_, UNIT>> {
         // CAST: `usize` has 64 bits on every target.
-        self.mem.read((slot as usize).wrapping_mul(UNIT))
+        self.mem.part((slot as usize).wrapping_mul(UNIT))
     }
 }

@@ -40,6 +40,7 @@ use netdev::{
     page_pool::PagePool,
     skb::{
         Reason,
+        TxMeta,
         TxSkb, //
     },
     stats::{
@@ -403,9 +404,9 @@ impl<N: Nic> Operations for Port<N> {
     }
 
     #[inline]
-    fn xmit(dev: &Device<Self>, skb: TxSkb, lock: &mut TxLocked<'_>) {
+    fn xmit(dev: &Device<Self>, skb: TxSkb, meta: &mut TxMeta, lock: &mut TxLocked<'_>) {
         match dev.producers.get(lock) {
-            Some(producer) => producer.xmit(skb),
+            Some(producer) => producer.xmit(skb, meta),
             None => {
                 // Left without queues; waking is up to who brings the port up.
                 lock.stop_queue();

@@ -7,6 +7,7 @@
 
 use core::{
     cell::UnsafeCell,
+    mem::MaybeUninit,
     sync::atomic::{
         AtomicU32,
         Ordering, //
@@ -56,9 +57,10 @@ impl Count for Published {
 /// - `slots` has as many elements as the ring of the two halves' positions.
 /// - Slots that are published as filled are accessed by the [`Receiver`] alone, all others by the
 ///   [`Sender`] alone.
+/// - Those from the receiver's position on that are published as filled hold a value.
 struct Shared<T> {
     counts: Counts<Published>,
-    slots: KVVec<UnsafeCell<Option<T>>>,
+    slots: KVVec<UnsafeCell<MaybeUninit<T>>>,
 }
 
 // SAFETY: By the type invariant a slot is accessed by one half at a time, and the positions are handed
@@ -90,7 +92,7 @@ pub(crate) fn channel<T: Send>(size: RingSize) -> Result<(Sender<T>, Receiver<T>
     // CAST: `usize` has 64 bits on every target.
     let mut slots = KVVec::with_capacity(size.get() as usize, GFP_KERNEL)?;
     for _ in 0..size.get() {
-        slots.push(UnsafeCell::new(None), GFP_KERNEL)?;
+        slots.push(UnsafeCell::new(MaybeUninit::uninit()), GFP_KERNEL)?;
     }
     let counts = Counts::new(Published(AtomicU32::new(0)), Published(AtomicU32::new(0)));
     // INVARIANT: Both positions are 0: no slot is published as filled.
@@ -108,12 +110,6 @@ pub(crate) fn channel<T: Send>(size: RingSize) -> Result<(Sender<T>, Receiver<T>
 }
 
 impl<T> Sender<T> {
-    /// Whether another value fits.
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.shared.counts.free(&self.producer) != 0
-    }
-
     /// Adds a value and publishes it; gives it back if the queue is full.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
@@ -126,8 +122,8 @@ impl<T> Sender<T> {
         };
         // SAFETY: The slot is claimed, hence not published as filled: by the type invariant this
         // half alone accesses it, and `&mut self` excludes another push.
-        unsafe { *slot.get() = Some(value) };
-        // INVARIANT: From here on the slot is the receiver's.
+        unsafe { (*slot.get()).write(value) };
+        // INVARIANT: From here on the slot, with its value, is the receiver's.
         self.shared.counts.publish_produced(claim);
         Ok(())
     }
@@ -139,28 +135,51 @@ impl<T> Receiver<T> {
         self.shared.counts.used(&self.consumer) != 0
     }
 
-    /// Takes the oldest value if `wanted` says so of it.
-    #[inline]
-    pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        let claim = self.shared.counts.take(&mut self.consumer, 1)?;
-        // CAST: `usize` has 64 bits on every target.
-        let slot = self
-            .shared
-            .slots
-            .get(claim.span().start().slot() as usize)?
-            .get();
-        // SAFETY: The slot is published as filled: by the type invariant this half alone accesses
-        // it, and `&mut self` excludes another pop.
-        let slot = unsafe { &mut *slot };
-        let value = slot.take_if(|value| wanted(value))?;
-        // INVARIANT: From here on the slot is the sender's.
-        self.shared.counts.publish_consumed(claim);
-        Some(value)
+    /// Takes values, the oldest first, and hands each to `each`, for as long as `wanted` says so of the
+    /// next one. The sender does not see the room that this makes before [`publish`](Self::publish).
+    #[inline(always)]
+    pub(crate) fn drain(&mut self, mut wanted: impl FnMut(&T) -> bool, mut each: impl FnMut(T)) {
+        let counts = &self.shared.counts;
+        let slots = &*self.shared.slots;
+        let used = counts.used(&self.consumer);
+        let Some(all) = counts.take(&mut self.consumer, used) else {
+            return;
+        };
+        let mut taken = 0u32;
+        'runs: for run in all.span().runs() {
+            // CAST: `usize` has 64 bits on every target.
+            let filled = slots.iter().skip(run.slot as usize).take(run.len as usize);
+            for slot in filled {
+                let slot = slot.get();
+                // SAFETY: The slot is published as filled and not taken yet: by the type invariant it
+                // holds a value, which this half alone accesses; `&mut self` excludes another drain.
+                if !wanted(unsafe { (*slot).assume_init_ref() }) {
+                    break 'runs;
+                }
+                taken = taken.wrapping_add(1);
+                // SAFETY: As above. The slot is not read again: the position moves past it below, and
+                // nothing unwinds in between.
+                each(unsafe { (*slot).assume_init_read() });
+            }
+        }
+        // INVARIANT: The emptied slots are behind the receiver's position now.
+        if let Some(claim) = counts.take(&mut self.consumer, taken) {
+            claim.commit();
+        }
     }
 
-    /// Takes the oldest value.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        self.pop_if(|_| true)
+    /// Gives the room of all that was taken back to the sender.
+    #[inline(always)]
+    pub(crate) fn publish(&self) {
+        // INVARIANT: From here on the emptied slots are the sender's.
+        self.shared.counts.publish_all_consumed(&self.consumer);
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    /// Drops what is left. What a sender pushes later is leaked: it goes first.
+    fn drop(&mut self) {
+        self.drain(|_| true, drop);
+        self.publish();
     }
 }

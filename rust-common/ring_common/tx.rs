@@ -4,16 +4,11 @@
 //!
 //! The two halves run on different CPUs. [`Producer`] is used under the core's lock of the queue,
 //! [`Consumer`] in NAPI. Between them: the packets that the device has ([`spsc`]), the mappings of
-//! their pieces ([`netdev::dma`]), and one count of units that the device has given back.
+//! their pieces ([`netdev::dma`]), and in [`TxQueue`] one count of units each way.
 //!
 //! The order in [`Producer::enqueue`] is what makes a lying device harmless: BQL hears of a packet before
 //! NAPI can see it, and NAPI sees it before the device does. A completion out of nowhere finds no
 //! packet, and is counted.
-
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering, //
-};
 
 use kernel::{
     device,
@@ -27,6 +22,7 @@ use netdev::{
         PieceMapper,
         PieceUnmapper, //
     },
+    lock::OpsLock,
     napi::{
         Arm,
         PollContext, //
@@ -77,10 +73,6 @@ struct InFlight {
     bytes: u32,
 }
 
-/// Units that NAPI has given back, on a cache line of its own.
-#[repr(align(64))]
-struct Reaped(AtomicU32);
-
 /// What xmit owes the doorbell at its end.
 ///
 /// Every exit of [`Producer::xmit`] has to come up with one of the two proofs.
@@ -98,7 +90,6 @@ pub(crate) struct Producer<S> {
     size: RingSize,
     thresholds: StopWake,
     doorbell: TxDoorbell,
-    reaped: Arc<Reaped>,
     in_flight: spsc::Sender<InFlight>,
     pieces: PieceMapper,
     queue: Arc<TxQueue>,
@@ -109,13 +100,11 @@ pub(crate) struct Producer<S> {
 pub(crate) struct Consumer<R> {
     // Dropped first, as above.
     hw: R,
-    /// Units given back since the ring was made, as published in `reaped`.
+    /// Units given back since the ring was made, as the queue was told.
     units: u32,
     /// Units that the device has completed beyond the last whole packet.
     credit: u32,
     size: RingSize,
-    thresholds: StopWake,
-    reaped: Arc<Reaped>,
     packets: Packets,
     queue: Arc<TxQueue>,
     stats: Arc<ChannelStats>,
@@ -136,10 +125,11 @@ struct Packets {
 ///
 /// `EINVAL` if the ring cannot hold the largest packet, `ENOMEM` if there is no memory.
 pub(crate) fn queue<S: TxSend, R: TxReap>(
+    lock: &OpsLock<'_>,
+    index: u32,
     dev: &device::Device,
     (send, reap): (S, R),
     entries: u32,
-    queue: Arc<TxQueue>,
     stats: Arc<ChannelStats>,
 ) -> Result<(Producer<S>, Consumer<R>)> {
     let size = RingSize::new(entries).ok_or(EINVAL)?;
@@ -150,14 +140,18 @@ pub(crate) fn queue<S: TxSend, R: TxReap>(
         .ok_or(EINVAL)?;
     let (mapper, unmapper) = piece_ring(dev, capacity)?;
     let (push, pop) = spsc::channel(size)?;
-    let reaped = Arc::new(Reaped(AtomicU32::new(0)), GFP_KERNEL)?;
+    let room = Room {
+        size: size.get(),
+        stop_at: thresholds.stop(),
+        wake_at: thresholds.wake(),
+    };
+    let queue = Arc::new(TxQueue::new(lock, index, room)?, GFP_KERNEL)?;
     let producer = Producer {
         hw: send,
         ring: ring_core::index::Producer::new(size, 0),
         size,
         thresholds,
         doorbell: TxDoorbell::new(entries),
-        reaped: reaped.clone(),
         in_flight: push,
         pieces: mapper,
         queue: queue.clone(),
@@ -168,8 +162,6 @@ pub(crate) fn queue<S: TxSend, R: TxReap>(
         units: 0,
         credit: 0,
         size,
-        thresholds,
-        reaped,
         packets: Packets {
             in_flight: pop,
             pieces: unmapper,
@@ -189,10 +181,9 @@ impl<S: TxSend> Producer<S> {
 
     /// Takes a packet from the stack. Softirq or process context, under the queue's lock.
     #[inline]
-    pub(crate) fn xmit(&mut self, mut skb: TxSkb) {
-        let mut meta = skb.describe();
-        let _exit = match self.enqueue(&mut skb, &mut meta) {
-            Ok(posted) => self.commit(skb, &meta, posted),
+    pub(crate) fn xmit(&mut self, mut skb: TxSkb, meta: &mut TxMeta) {
+        let _exit = match self.enqueue(&mut skb, meta) {
+            Ok(posted) => self.commit(skb, meta, posted),
             Err(reason) => {
                 self.stats.tx.dropped.add(1);
                 skb.drop_reason(reason);
@@ -206,7 +197,8 @@ impl<S: TxSend> Producer<S> {
     fn enqueue(&mut self, skb: &mut TxSkb, meta: &mut TxMeta) -> Result<Posted, Reason> {
         let split = self.hw.prepare(skb, meta)?;
         let stats = &self.stats.tx;
-        if !self.in_flight.has_room() || self.thresholds.must_stop(self.free()) {
+        let tail = self.queue.tail();
+        if self.thresholds.must_stop(self.ring.free(tail)) {
             return Err(Reason::RingFull);
         }
         let pieces = self.pieces.map(skb, split).map_err(|e| match e {
@@ -218,15 +210,22 @@ impl<S: TxSend> Producer<S> {
         })?;
         stats.dma_maps.add(u64::from(pieces));
         let units = self.hw.post(self.ring.next(), meta, self.pieces.pieces());
-        Ok(Posted { units, pieces })
+        Ok(Posted {
+            units,
+            pieces,
+            tail,
+        })
     }
 
     /// Hands the packet over: to BQL, to NAPI, to the device.
     #[inline(always)]
     fn commit(&mut self, skb: TxSkb, meta: &TxMeta, posted: Posted) -> Exit {
-        let Posted { units, pieces } = posted;
-        let reaped = self.reaped.0.load(Ordering::Acquire);
-        let Some(claim) = self.ring.reserve(units, reaped) else {
+        let Posted {
+            units,
+            pieces,
+            tail,
+        } = posted;
+        let Some(claim) = self.ring.reserve(units, tail) else {
             // The vendor took more units than it promised; nothing is announced yet.
             self.pieces.undo();
             self.stats.tx.dropped.add(1);
@@ -235,20 +234,16 @@ impl<S: TxSend> Producer<S> {
         };
         let head = claim.commit();
         count(&self.stats.tx, meta);
-        let answer = self.queue.sent(
-            &skb,
-            meta.bytes_on_wire,
-            meta.more(),
-            &room(head, &self.reaped, self.size, self.thresholds),
-        );
+        let answer = self.queue.sent(&skb, meta, head);
         let in_flight = InFlight {
             skb: skb.into_in_flight(),
             units,
             pieces,
-            bytes: meta.bytes_on_wire,
+            bytes: meta.bytes_on_wire(),
         };
         self.pieces.commit();
-        // There is room: `enqueue` asked, and only this half takes it.
+        // There is room: a packet takes at least one unit of the ring, and NAPI gives the room for
+        // packets back before that for units.
         if let Err(lost) = self.in_flight.push(in_flight) {
             lost.skb.drop_reason(Reason::RingFull);
         }
@@ -282,7 +277,7 @@ impl<S: TxSend> Producer<S> {
 
     #[inline(always)]
     fn free(&self) -> u32 {
-        self.ring.free(self.reaped.0.load(Ordering::Acquire))
+        self.ring.free(self.queue.tail())
     }
 }
 
@@ -290,25 +285,16 @@ impl<S: TxSend> Producer<S> {
 struct Posted {
     units: u32,
     pieces: u32,
-}
-
-#[inline(always)]
-fn room(head: u32, reaped: &Reaped, size: RingSize, thresholds: StopWake) -> Room<'_> {
-    Room {
-        head,
-        tail: &reaped.0,
-        size: size.get(),
-        stop_at: thresholds.stop(),
-        wake_at: thresholds.wake(),
-    }
+    /// Units that NAPI had given back by then.
+    tail: u32,
 }
 
 #[inline(always)]
 fn count(stats: &TxStats, meta: &TxMeta) {
-    stats.packets.add(u64::from(meta.packets));
-    stats.bytes.add(u64::from(meta.bytes_on_wire));
-    if meta.gso_size != 0 {
-        let payload = u64::from(meta.len.saturating_sub(meta.hdr_len));
+    stats.packets.add(u64::from(meta.packets()));
+    stats.bytes.add(u64::from(meta.bytes_on_wire()));
+    if meta.gso_size() != 0 {
+        let payload = u64::from(meta.len().saturating_sub(meta.hdr_len()));
         if meta.encapsulated() {
             stats.tso_inner_packets.add(1);
             stats.tso_inner_bytes.add(payload);
@@ -321,22 +307,25 @@ fn count(stats: &TxStats, meta: &TxMeta) {
     }
 }
 
+impl<R> Consumer<R> {
+    /// The core's side of the queue.
+    pub(crate) fn queue(&self) -> &Arc<TxQueue> {
+        &self.queue
+    }
+}
+
 impl<R: TxReap> Consumer<R> {
     /// Takes completions and frees their packets. Softirq, budget 0 included.
     ///
     /// Returns whether there may be more: the device is not allowed to keep NAPI in here for longer than
     /// one ring.
     pub(crate) fn poll(&mut self, cx: &PollContext<'_>) -> bool {
-        let mut done = Tally::default();
         let mut turns = self.size.get();
+        let mut packets = 0u32;
         while let Some(completion) = self.hw.next() {
             match completion {
-                TxDone::Packet => {
-                    if !self.packets.finish(&mut done, cx, u32::MAX) {
-                        self.stats.tx.bad_completions.add(1);
-                    }
-                }
-                TxDone::Units(units) => self.finish_units(&mut done, cx, units),
+                TxDone::Packet => packets = packets.wrapping_add(1),
+                TxDone::Units(units) => self.credit = self.credit.saturating_add(units),
                 TxDone::Nothing => {}
             }
             turns = turns.wrapping_sub(1);
@@ -344,37 +333,31 @@ impl<R: TxReap> Consumer<R> {
                 break;
             }
         }
-        if done.packets != 0 {
-            self.units = self.units.wrapping_add(done.units);
-            self.reaped.0.store(self.units, Ordering::Release);
-            let woken = self.queue.completed(
-                done.packets,
-                done.bytes,
-                self.units,
-                self.size.get(),
-                self.thresholds.wake(),
-            );
-            if woken {
-                self.stats.tx.wake.add(1);
-            }
+        if packets | self.credit != 0 {
+            self.finish(cx, packets);
         }
         turns == 0
     }
 
-    fn finish_units(&mut self, done: &mut Tally, cx: &PollContext<'_>, units: u32) {
-        self.credit = self.credit.saturating_add(units);
-        loop {
-            let before = done.units;
-            if !self.packets.finish(done, cx, self.credit) {
-                break;
-            }
-            let finished = done.units.wrapping_sub(before);
-            self.credit = self.credit.saturating_sub(finished);
-        }
-        if self.credit != 0 && !self.packets.any() {
+    /// Frees the oldest `packets`, and those that the credit covers.
+    #[inline(always)]
+    fn finish(&mut self, cx: &PollContext<'_>, packets: u32) {
+        let done = self.packets.finish(cx, packets, &mut self.credit);
+        let mut strange = packets.saturating_sub(done.packets);
+        if self.credit != 0 && !self.packets.in_flight.has_any() {
             // More than was ever sent: it must not count for packets to come.
             self.credit = 0;
-            self.stats.tx.bad_completions.add(1);
+            strange = strange.wrapping_add(1);
+        }
+        if strange != 0 {
+            self.stats.tx.bad_completions.add(strange.into());
+        }
+        if done.packets != 0 {
+            self.units = self.units.wrapping_add(done.units);
+            self.packets.publish();
+            if self.queue.completed(done.packets, done.bytes, self.units) {
+                self.stats.tx.wake.add(1);
+            }
         }
     }
 
@@ -393,32 +376,54 @@ struct Tally {
 }
 
 impl Packets {
-    /// Frees the oldest packet if it has at most `credit` units.
+    /// Frees the oldest `packets`, and then those whose units `credit` covers.
     #[inline(always)]
-    fn finish(&mut self, done: &mut Tally, cx: &PollContext<'_>, credit: u32) -> bool {
-        let Some(packet) = self.in_flight.pop_if(|packet| packet.units <= credit) else {
-            return false;
-        };
-        done.packets = done.packets.wrapping_add(1);
-        done.bytes = done.bytes.wrapping_add(packet.bytes);
-        done.units = done.units.wrapping_add(packet.units);
-        self.pieces.consume(packet.pieces, packet.skb, cx);
-        true
+    fn finish(&mut self, cx: &PollContext<'_>, mut packets: u32, credit: &mut u32) -> Tally {
+        let mut done = Tally::default();
+        let Self {
+            in_flight, pieces, ..
+        } = self;
+        in_flight.drain(
+            |packet| {
+                if let Some(left) = packets.checked_sub(1) {
+                    packets = left;
+                    return true;
+                }
+                match credit.checked_sub(packet.units) {
+                    Some(left) if *credit != 0 => {
+                        *credit = left;
+                        true
+                    }
+                    _ => false,
+                }
+            },
+            |packet| {
+                done.packets = done.packets.wrapping_add(1);
+                done.bytes = done.bytes.wrapping_add(packet.bytes);
+                done.units = done.units.wrapping_add(packet.units);
+                pieces.consume(packet.pieces, packet.skb, cx);
+            },
+        );
+        done
     }
-}
 
-impl Packets {
-    fn any(&self) -> bool {
-        self.in_flight.has_any()
+    /// Gives the room of what was freed back to xmit.
+    #[inline(always)]
+    fn publish(&self) {
+        self.in_flight.publish();
+        self.pieces.publish();
     }
 }
 
 impl Drop for Packets {
     fn drop(&mut self) {
-        while let Some(packet) = self.in_flight.pop() {
-            self.pieces
-                .drop_reason(packet.pieces, packet.skb, Reason::DeviceGone);
-        }
+        let Self {
+            in_flight, pieces, ..
+        } = self;
+        in_flight.drain(
+            |_| true,
+            |packet| pieces.drop_reason(packet.pieces, packet.skb, Reason::DeviceGone),
+        );
         self.queue.reset();
     }
 }

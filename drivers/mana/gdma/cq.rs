@@ -31,6 +31,8 @@ const LAPS_PER_DOORBELL: u32 = 8;
 pub(crate) struct CompletionReader {
     laps: Laps,
     budget: LapBudget<LAPS_PER_DOORBELL>,
+    /// Where the last poll has ended.
+    settled: u32,
     id: u32,
     doorbell: Doorbell64,
 }
@@ -39,8 +41,10 @@ impl CompletionReader {
     /// A reader of `ring`, in which the device has written nothing yet, for the
     /// completion queue `id`.
     pub(crate) fn new(ring: &CompletionRing, id: u32, doorbell: Doorbell64) -> Result<Self> {
+        let laps = Laps::new(ring.size())?;
         Ok(Self {
-            laps: Laps::new(ring.size())?,
+            settled: laps.count(),
+            laps,
             budget: LapBudget::new(ring.size()).ok_or(EINVAL)?,
             id,
             doorbell,
@@ -48,24 +52,18 @@ impl CompletionReader {
     }
 
     /// Takes the next completion of `ring`, the ring that the reader was made
-    /// for, and of its data the first part `T`. Tells the device in time that
-    /// there is room again.
-    #[inline]
+    /// for, and of its data the first part `T`. A poll takes one lap at most.
+    #[inline(always)]
     pub(crate) fn next<T: FromBytes>(&mut self, ring: &CompletionRing) -> Option<Cqe<T>> {
         const { assert!(size_of::<T>() <= CQE_INFO) };
-        let slot = self.laps.slot();
-        // CAST: `usize` has 64 bits.
-        let info = slot as usize * GDMA_CQE_SIZE + CQE_INFO;
-        let info = CqeInfo(ring.mem().read(info)?);
+        let entry = ring.unit(self.laps.slot())?;
+        let info = CqeInfo(entry.read::<u32, CQE_INFO>());
         if !self.laps.is_ready(info.owner()) {
             return None;
         }
         dma::rmb();
-        let data = ring.read(slot)?;
+        let data = entry.read::<T, 0>();
         self.laps.advance();
-        if self.budget.consumed(1) {
-            self.ring(false);
-        }
         Some(Cqe::new(data, info))
     }
 
@@ -74,10 +72,15 @@ impl CompletionReader {
         self.laps.take_overrun()
     }
 
-    /// Ends a poll: arms the queue if `arm` says so.
+    /// Ends a poll: arms the queue if `arm` says so, and tells the device in time
+    /// that there is room again.
     pub(crate) fn settle(&mut self, arm: Arm) {
+        let count = self.laps.count();
+        let due = self.budget.consumed(count.wrapping_sub(self.settled));
+        self.settled = count;
         match arm {
             Arm::Yes => self.ring(true),
+            Arm::No if due => self.ring(false),
             Arm::No => {}
         }
     }

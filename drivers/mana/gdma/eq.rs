@@ -61,15 +61,13 @@ impl EventReader {
 
     /// Takes the next event of `ring`, the ring that the reader was made for.
     pub(crate) fn next(&mut self, ring: &EventRing) -> Option<Event> {
-        let slot = self.laps.slot();
-        // CAST: `usize` has 64 bits.
-        let info = (slot as usize) * size_of::<Eqe>() + offset_of!(Eqe, info);
-        let info = ring.mem().read::<u32>(info)?;
+        let entry = ring.unit(self.laps.slot())?;
+        let info = entry.read::<u32, { offset_of!(Eqe, info) }>();
         if !self.laps.is_ready(Eqe::owner(info)) {
             return None;
         }
         dma::rmb();
-        let eqe = ring.read::<Eqe>(slot)?;
+        let eqe = entry.read::<Eqe, 0>();
         self.laps.advance();
         self.fresh = true;
         Some(eqe.event())

@@ -50,6 +50,11 @@ impl Laps {
         })
     }
 
+    /// Entries consumed, free-running from some number on.
+    pub(crate) fn count(&self) -> u32 {
+        self.next.next().count()
+    }
+
     /// Slot of the next entry.
     pub(crate) fn slot(&self) -> u32 {
         self.next.next().slot()

@@ -20,7 +20,10 @@ use crate::{
     },
     tx_lock::TxLocked, //
 };
-use core::mem::ManuallyDrop;
+use core::mem::{
+    ManuallyDrop,
+    MaybeUninit, //
+};
 use kernel::{
     error::from_result,
     prelude::*, //
@@ -157,24 +160,20 @@ impl<T: Operations> Callbacks<T> {
     ) -> bindings::netdev_tx_t {
         // SAFETY: The core calls this on a `Device<T>`.
         let device = unsafe { Device::<T>::from_raw(dev) };
-        // SAFETY: The core hands over a valid skb.
-        let queue = unsafe { (*skb).queue_mapping };
         // SAFETY: The core gives the skb away: NETDEV_TX_OK is returned always.
         let skb = unsafe { TxSkb::from_raw(skb) };
-        // The core sends what a queueing discipline hands out in bulk under the
-        // lock of the first packet's queue, and a filter may have mapped the
-        // others elsewhere.
-        // SAFETY: The device is valid; the helper checks the index.
-        if !unsafe { bindings::rc_helper_netif_tx_owned(dev, queue.into()) } {
+        let mut meta = MaybeUninit::uninit();
+        // SAFETY: This is within xmit of the device, which is valid.
+        let Some(meta) = (unsafe { skb.describe(dev, &mut meta) }) else {
             skb.drop_reason(Reason::Unsupported);
             return bindings::netdev_tx_NETDEV_TX_OK;
-        }
+        };
         // SAFETY:
         // - This CPU holds the xmit lock of the queue, as just checked, until the
         //   core takes it back behind this call: `lltx` is never set.
         // - This is the only token for it; it is gone when this returns.
-        let mut lock = unsafe { TxLocked::assume(dev, queue) };
-        T::xmit(device, skb, &mut lock);
+        let mut lock = unsafe { TxLocked::assume(dev, meta.queue()) };
+        T::xmit(device, skb, meta, &mut lock);
         bindings::netdev_tx_NETDEV_TX_OK
     }
 

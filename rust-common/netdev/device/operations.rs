@@ -11,7 +11,10 @@ use crate::{
         RtnlLock, //
     },
     mac::MacAddress,
-    skb::TxSkb,
+    skb::{
+        TxMeta,
+        TxSkb, //
+    },
     stats::{
         LinkStats,
         RxQueueStats,
@@ -45,10 +48,10 @@ pub trait Operations: ethtool::Operations + Send + Sync + Sized + 'static {
     /// and no [`DeviceRef`](super::DeviceRef) left.
     fn stop(dev: &Device<Self>, lock: &RtnlLock<'_>);
 
-    /// Sends `skb`, or drops it with a reason.
+    /// Sends `skb`, which `meta` describes, or drops it with a reason.
     ///
     /// Context: softirq, or process with softirqs off; interrupts may be off.
-    fn xmit(dev: &Device<Self>, skb: TxSkb, lock: &mut TxLocked<'_>);
+    fn xmit(dev: &Device<Self>, skb: TxSkb, meta: &mut TxMeta, lock: &mut TxLocked<'_>);
 
     /// Returns the counters of the device, over its whole life.
     ///

@@ -3,6 +3,8 @@
 //! Consistent memory: rings, command buffers.
 
 use core::{
+    hint::assert_unchecked,
+    marker::PhantomData,
     mem::{
         size_of,
         MaybeUninit, //
@@ -32,15 +34,16 @@ pub const DEVICE_PAGE_SIZE: usize = 4096;
 /// It is aligned to the CPU's page and of whole [`DEVICE_PAGE_SIZE`] pages, so that the device can
 /// be given all of a page. It must be dropped before the driver is unbound from its device.
 ///
-/// Accesses are volatile, in chunks of at most 8 bytes, and may race with those of the device and of
-/// other contexts: what is read is a copy that cannot change any more, but may mix old and new
-/// chunks. Order them by [`rmb`](super::rmb) and [`wmb`](super::wmb).
+/// Accesses may race with those of the device and of other contexts: what is read is a copy that cannot
+/// change any more, but may mix old and new chunks of 8 bytes or less. Order them by
+/// [`rmb`](super::rmb) and [`wmb`](super::wmb).
 ///
 /// Context: allocation and drop sleep; access from any context.
 ///
 /// # Invariants
 ///
-/// - `cpu` points to `size` bytes from `dma_alloc_attrs()` for `dev`, which the device sees at `dma`.
+/// - `cpu` points to `size` bytes from `dma_alloc_attrs()` for `dev`, which the device sees at `dma`. It
+///   is aligned to [`DEVICE_PAGE_SIZE`].
 /// - `len <= size`, and `size` is a multiple of [`DEVICE_PAGE_SIZE`].
 pub struct CoherentMem {
     dev: ARef<device::Device>,
@@ -53,9 +56,9 @@ pub struct CoherentMem {
 // SAFETY: The memory belongs to no thread, and may be freed by any.
 unsafe impl Send for CoherentMem {}
 
-// SAFETY: All access is volatile, and no reference into the memory is formed. As the device does, so
-// may another thread write at the same time: the values are of types for which every bit pattern is
-// valid.
+// SAFETY: No reference into the memory is formed: reads are volatile, writes are copies by the C
+// function. As the device does, so may another thread write at the same time: the values are of types
+// for which every bit pattern is valid.
 unsafe impl Sync for CoherentMem {}
 
 impl CoherentMem {
@@ -82,7 +85,7 @@ impl CoherentMem {
         };
         let cpu = NonNull::new(cpu.cast::<u8>()).ok_or(ENOMEM)?;
         // INVARIANT: The allocation of `size` bytes has just succeeded; `dma_alloc_attrs()` clears
-        // the memory.
+        // the memory, and hands out whole pages of the CPU, which are at least those of devices.
         Ok(Self {
             dev,
             cpu,
@@ -133,8 +136,11 @@ impl CoherentMem {
         if offset > self.len || len > self.len - offset {
             return None;
         }
+        let base = self.cpu.as_ptr();
+        // SAFETY: By the type invariant.
+        unsafe { assert_unchecked(base.addr() % DEVICE_PAGE_SIZE == 0) };
         // SAFETY: `offset <= len <= size`, so the result is within the allocation, or one past it.
-        Some(unsafe { self.cpu.as_ptr().add(offset) })
+        Some(unsafe { base.add(offset) })
     }
 
     /// Takes a copy of the `T` at `offset`; `None` where it does not lie inside.
@@ -148,6 +154,17 @@ impl CoherentMem {
         unsafe { copy_from(src, value.as_mut_ptr().cast(), size_of::<T>()) };
         // SAFETY: All bytes were written, and `FromBytes` takes any.
         Some(unsafe { value.assume_init() })
+    }
+
+    /// The `LEN` bytes at `offset`, for several reads after one check; `None` where they do not lie
+    /// inside.
+    #[inline(always)]
+    pub fn part<const LEN: usize>(&self, offset: usize) -> Option<Part<'_, LEN>> {
+        // INVARIANT: The bytes lie inside of memory that is borrowed.
+        Some(Part {
+            start: self.at(offset, LEN)?,
+            _mem: PhantomData,
+        })
     }
 
     /// Copies `dst.len()` bytes at `offset` into `dst`.
@@ -183,9 +200,41 @@ impl CoherentMem {
         };
         // SAFETY:
         // - `bytes` is valid for reads of its length.
-        // - `dst` is valid for writes of as many bytes, which lie inside.
-        unsafe { copy_to(bytes.as_ptr(), dst, bytes.len()) };
+        // - `dst` is valid for writes of as many bytes, which lie inside, and to which no reference
+        //   exists. What orders them against the device is a call into C, so they are written by then.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), dst, bytes.len()) };
         true
+    }
+}
+
+/// Some bytes of a [`CoherentMem`].
+///
+/// # Invariants
+///
+/// `start` points to `LEN` bytes of the memory.
+pub struct Part<'a, const LEN: usize> {
+    start: *const u8,
+    _mem: PhantomData<&'a CoherentMem>,
+}
+
+impl<const LEN: usize> Part<'_, LEN> {
+    /// Takes a copy of the `T` at `OFFSET`.
+    #[inline(always)]
+    pub fn read<T: FromBytes, const OFFSET: usize>(&self) -> T {
+        const { assert!(OFFSET <= LEN && size_of::<T>() <= LEN - OFFSET) };
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY:
+        // - By the type invariant and the assertion the `T` lies inside.
+        // - `value` is valid for writes of as many bytes, and nothing else can see it.
+        unsafe {
+            copy_from(
+                self.start.add(OFFSET),
+                value.as_mut_ptr().cast(),
+                size_of::<T>(),
+            )
+        };
+        // SAFETY: All bytes were written, and `FromBytes` takes any.
+        unsafe { value.assume_init() }
     }
 }
 
@@ -245,44 +294,6 @@ unsafe fn copy_from(shared: *const u8, private: *mut u8, len: usize) {
     while done < len {
         // SAFETY: `done < len`.
         unsafe { private.add(done).write(shared.add(done).read_volatile()) };
-        done += 1;
-    }
-}
-
-/// Copies `len` bytes into shared memory, by words where `shared` is aligned to them.
-///
-/// # Safety
-///
-/// - `private` is valid for reads of `len` bytes, and does not overlap.
-/// - `shared` is valid for volatile writes of `len` bytes.
-#[inline(always)]
-unsafe fn copy_to(private: *const u8, shared: *mut u8, len: usize) {
-    let mut done = 0;
-    if shared.cast::<u64>().is_aligned() {
-        while len - done >= size_of::<u64>() {
-            // SAFETY: `done + 8 <= len`, and `shared + done` is aligned to 8 as `shared` is.
-            unsafe {
-                let word = private.add(done).cast::<u64>().read_unaligned();
-                shared.add(done).cast::<u64>().write_volatile(word);
-            }
-            done += size_of::<u64>();
-        }
-    }
-    // SAFETY: `done <= len`.
-    let rest = unsafe { shared.add(done) };
-    if rest.cast::<u32>().is_aligned() {
-        while len - done >= size_of::<u32>() {
-            // SAFETY: `done + 4 <= len`, and `shared + done` is aligned to 4 as `rest` is.
-            unsafe {
-                let word = private.add(done).cast::<u32>().read_unaligned();
-                shared.add(done).cast::<u32>().write_volatile(word);
-            }
-            done += size_of::<u32>();
-        }
-    }
-    while done < len {
-        // SAFETY: `done < len`.
-        unsafe { shared.add(done).write_volatile(private.add(done).read()) };
         done += 1;
     }
 }

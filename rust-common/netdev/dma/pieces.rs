@@ -3,7 +3,7 @@
 //! The mapped parts of the packets that a TX queue has in flight.
 //!
 //! A FIFO between the two sides of the queue: [`PieceMapper`] under the queue's xmit lock,
-//! [`PieceUnmapper`] in NAPI. One C call maps a packet, one unmaps it and frees it.
+//! [`PieceUnmapper`] in NAPI. One C call maps a packet.
 
 use core::{
     cell::UnsafeCell,
@@ -48,15 +48,18 @@ struct Position(AtomicU32);
 ///
 /// # Invariants
 ///
-/// - The length of `slots` is a power of two, `mask` is one less.
+/// - `raw` describes `dev` and `slots`, the length of which is a power of two.
 /// - `tail <= head <= tail + slots.len()`, both free-running.
-/// - The slots from `tail` to `head` hold mappings of `dev` that are alive. Only the one
-///   [`PieceUnmapper`] accesses them and moves `tail`.
+/// - The slots from `tail` to `head` are accessed only by the one [`PieceUnmapper`], which moves `tail`.
+///   Those from its own position on hold mappings of `dev` that are alive; once there is no unmapper,
+///   all of them do.
 /// - The other slots are accessed only by the one [`PieceMapper`], which moves `head`.
 struct Ring {
+    raw: bindings::rc_helper_pieces,
+    #[expect(dead_code, reason = "keeps `raw.dev` alive")]
     dev: ARef<device::Device>,
+    #[expect(dead_code, reason = "keeps `raw.slots` alive")]
     slots: KVVec<UnsafeCell<bindings::rc_helper_piece>>,
-    mask: u32,
     head: Position,
     tail: Position,
 }
@@ -68,31 +71,12 @@ unsafe impl Send for Ring {}
 // SAFETY: As above.
 unsafe impl Sync for Ring {}
 
-impl Ring {
-    fn base(&self) -> *mut bindings::rc_helper_piece {
-        // `UnsafeCell` is a transparent wrapper, so its slices have the layout of arrays in C.
-        UnsafeCell::raw_get(self.slots.as_ptr())
-    }
-
-    fn dev(&self) -> *mut bindings::device {
-        raw_device(&self.dev)
-    }
-}
-
 impl Drop for Ring {
     fn drop(&mut self) {
         let head = *self.head.0.get_mut();
         let tail = *self.tail.0.get_mut();
         // SAFETY: By the type invariant these slots hold living mappings; both sides are gone.
-        unsafe {
-            bindings::rc_helper_tx_unmap(
-                self.dev(),
-                self.base(),
-                self.mask,
-                tail,
-                head.wrapping_sub(tail),
-            )
-        };
+        unsafe { bindings::rc_helper_tx_unmap(&self.raw, tail, head.wrapping_sub(tail)) };
     }
 }
 
@@ -118,12 +102,18 @@ pub fn piece_ring(dev: &device::Device, capacity: u32) -> Result<(PieceMapper, P
             GFP_KERNEL,
         )?;
     }
+    let raw = bindings::rc_helper_pieces {
+        dev: raw_device(dev),
+        // `UnsafeCell` is a transparent wrapper, so its slices have the layout of arrays in C.
+        slots: UnsafeCell::raw_get(slots.as_ptr()),
+        mask: capacity - 1,
+    };
     // INVARIANT: The FIFO is empty; there is one of each side.
     let ring = Arc::new(
         Ring {
+            raw,
             dev: dev.into(),
             slots,
-            mask: capacity - 1,
             head: Position(AtomicU32::new(0)),
             tail: Position(AtomicU32::new(0)),
         },
@@ -135,7 +125,11 @@ pub fn piece_ring(dev: &device::Device, capacity: u32) -> Result<(PieceMapper, P
             head: 0,
             pending: 0,
         },
-        PieceUnmapper { ring, tail: 0 },
+        PieceUnmapper {
+            ring,
+            next: 0,
+            seen: 0,
+        },
     ))
 }
 
@@ -172,27 +166,15 @@ impl PieceMapper {
     #[inline]
     pub fn map(&mut self, skb: &TxSkb, split: u32) -> Result<u32, MapError> {
         self.undo();
-        let tail = self.ring.tail.0.load(Ordering::Acquire);
-        let room = self
-            .ring
-            .mask
-            .wrapping_add(1)
-            .wrapping_sub(self.head.wrapping_sub(tail));
+        let ring = &*self.ring;
+        let used = self.head.wrapping_sub(ring.tail.0.load(Ordering::Acquire));
+        let room = ring.raw.mask.wrapping_add(1).wrapping_sub(used);
         // SAFETY:
         // - The device and the packet are valid.
         // - By the invariants of `Ring`, of `mask + 1` slots the `room` ones from `head` on are
         //   this side's. The unmapping side has finished with them, as `Acquire` on `tail` says.
-        let n = unsafe {
-            bindings::rc_helper_tx_map(
-                self.ring.dev(),
-                skb.as_ptr(),
-                split,
-                self.ring.base(),
-                self.ring.mask,
-                self.head,
-                room,
-            )
-        };
+        let n =
+            unsafe { bindings::rc_helper_tx_map(&ring.raw, skb.as_ptr(), split, self.head, room) };
         match u32::try_from(n) {
             // INVARIANT: The helper mapped `n` pieces.
             Ok(n) => {
@@ -210,8 +192,8 @@ impl PieceMapper {
         // INVARIANT: By the type invariant these slots hold living mappings. They stay alive while
         // `self` is borrowed, since only this side can undo or hand them over.
         Pieces {
-            base: self.ring.base(),
-            mask: self.ring.mask,
+            base: self.ring.raw.slots,
+            mask: self.ring.raw.mask,
             next: self.head,
             len: self.pending,
             _owner: PhantomData,
@@ -237,15 +219,7 @@ impl PieceMapper {
         }
         // SAFETY: By the type invariant these slots hold living mappings of the device, and are
         // this side's.
-        unsafe {
-            bindings::rc_helper_tx_unmap(
-                self.ring.dev(),
-                self.ring.base(),
-                self.ring.mask,
-                self.head,
-                self.pending,
-            )
-        };
+        unsafe { bindings::rc_helper_tx_unmap(&self.ring.raw, self.head, self.pending) };
         // INVARIANT: They are unmapped.
         self.pending = 0;
     }
@@ -261,58 +235,76 @@ impl Drop for PieceMapper {
 ///
 /// # Invariants
 ///
-/// `tail` is the ring's tail.
+/// - `next` is this side's position: the ring's tail, or behind it up to the ring's head.
+/// - `seen` is a former value of the ring's head, not before `next`.
 pub struct PieceUnmapper {
     ring: Arc<Ring>,
-    tail: u32,
+    next: u32,
+    /// The ring's head as this side saw it last.
+    seen: u32,
 }
 
 impl PieceUnmapper {
-    /// Takes the `n` oldest pieces off the FIFO with `unmap(start, n)`, or as many as there are.
+    /// Unmaps the `n` oldest pieces, or as many as there are.
     #[inline(always)]
-    fn take(&mut self, n: u32, unmap: impl FnOnce(&Ring, u32, u32)) {
-        let head = self.ring.head.0.load(Ordering::Acquire);
-        let n = n.min(head.wrapping_sub(self.tail));
-        unmap(&self.ring, self.tail, n);
-        // INVARIANT: The slots are handed back to the mapping side, which `Release` orders behind
-        // the reads of them.
-        self.tail = self.tail.wrapping_add(n);
-        self.ring.tail.0.store(self.tail, Ordering::Release);
+    fn unmap(&mut self, n: u32) {
+        let ring = &*self.ring;
+        let bindings::rc_helper_pieces { dev, slots, mask } = ring.raw;
+        if n > self.seen.wrapping_sub(self.next) {
+            // INVARIANT: The head only moves on.
+            self.seen = ring.head.0.load(Ordering::Acquire);
+        }
+        for _ in 0..n.min(self.seen.wrapping_sub(self.next)) {
+            // CAST: `usize` has 64 bits on every target.
+            let slot = (self.next & mask) as usize;
+            // SAFETY: By the invariants of `Ring` and of this type the slot is inside of the ring,
+            // this side's, and was written.
+            let piece = unsafe { slots.add(slot).read() };
+            // INVARIANT: The mapping is not used again.
+            self.next = self.next.wrapping_add(1);
+            // SAFETY: By the invariant of `Ring` this is a living mapping of the device, made with the
+            // same length and direction.
+            unsafe {
+                bindings::dma_unmap_phys(
+                    dev,
+                    piece.addr,
+                    // CAST: `usize` has 64 bits on every target.
+                    piece.len as usize,
+                    bindings::dma_data_direction_DMA_TO_DEVICE,
+                    0,
+                )
+            };
+        }
+    }
+
+    /// Gives the room of what was unmapped back to the mapping side: once for a burst.
+    #[inline(always)]
+    pub fn publish(&self) {
+        // INVARIANT: The slots are handed back, which `Release` orders behind the reads of them.
+        self.ring.tail.0.store(self.next, Ordering::Release);
     }
 
     /// Unmaps the `n` oldest pieces, those of `skb`, and frees the packet as sent.
-    #[inline]
+    ///
+    /// The mapping side does not see the room before [`publish`](Self::publish).
+    #[inline(always)]
     pub fn consume(&mut self, n: u32, skb: InFlightSkb, cx: &PollContext<'_>) {
-        let budget = cx.napi_budget();
-        self.take(n, |ring, start, n| {
-            // SAFETY:
-            // - By the invariant of `Ring` the slots hold living mappings of the device, and are
-            //   this side's.
-            // - `into_raw` gives the packet up to the helper, which frees it.
-            // - `budget` is that of the poll this runs in.
-            unsafe {
-                bindings::rc_helper_tx_done(
-                    ring.dev(),
-                    ring.base(),
-                    ring.mask,
-                    start,
-                    n,
-                    skb.into_raw(),
-                    budget,
-                )
-            }
-        });
+        self.unmap(n);
+        // SAFETY: `into_raw` gives the packet up. `napi_budget` is that of the poll this runs in.
+        unsafe { bindings::napi_consume_skb(skb.into_raw(), cx.napi_budget()) };
     }
 
     /// Unmaps the `n` oldest pieces, those of `skb`, and drops the packet, which the device has not
     /// sent.
     pub fn drop_reason(&mut self, n: u32, skb: InFlightSkb, reason: Reason) {
-        self.take(n, |ring, start, n| {
-            // SAFETY: By the invariant of `Ring` the slots hold living mappings of the device, and
-            // are this side's.
-            unsafe { bindings::rc_helper_tx_unmap(ring.dev(), ring.base(), ring.mask, start, n) }
-        });
+        self.unmap(n);
         skb.drop_reason(reason);
+    }
+}
+
+impl Drop for PieceUnmapper {
+    fn drop(&mut self) {
+        self.publish();
     }
 }
 

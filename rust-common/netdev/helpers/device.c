@@ -108,21 +108,6 @@ void rc_helper_netif_tx_unlock_bh(struct net_device *dev, unsigned int queue)
 EXPORT_SYMBOL_GPL(rc_helper_netif_tx_unlock_bh);
 
 /**
- * rc_helper_netif_tx_owned() - Does this CPU hold the xmit lock of a queue?
- * @dev: network device
- * @queue: index of a TX queue; there may be no such
- *
- * Context: ndo_start_xmit().
- * Return: true if it does.
- */
-bool rc_helper_netif_tx_owned(struct net_device *dev, unsigned int queue)
-{
-	return queue < dev->num_tx_queues &&
-	       netif_tx_owned(netdev_get_tx_queue(dev, queue), smp_processor_id());
-}
-EXPORT_SYMBOL_GPL(rc_helper_netif_tx_owned);
-
-/**
  * rc_helper_netif_tx_stop() - Stop a TX queue
  * @dev: network device
  * @queue: index of a TX queue

@@ -13,7 +13,6 @@ bool rc_helper_netif_running(const struct net_device *dev);
 bool rc_helper_netif_carrier_ok(const struct net_device *dev);
 void rc_helper_netif_tx_lock_bh(struct net_device *dev, unsigned int queue);
 void rc_helper_netif_tx_unlock_bh(struct net_device *dev, unsigned int queue);
-bool rc_helper_netif_tx_owned(struct net_device *dev, unsigned int queue);
 void rc_helper_netif_tx_stop(struct net_device *dev, unsigned int queue);
 void rc_helper_netif_tx_disable(struct net_device *dev);
 void rc_helper_netif_tx_wake_all_queues(struct net_device *dev);

@@ -58,40 +58,9 @@ static u8 gso_kind(const struct sk_buff *skb, const struct rc_helper_tx_meta *me
 	}
 }
 
-/**
- * rc_helper_tx_describe() - Collect what a driver asks about a packet
- * @skb: packet
- * @meta: filled in
- *
- * Reads only the metadata and headers within the linear part. Headers are
- * looked at only where an offload is asked for: nothing is known about those of
- * other packets.
- *
- * Context: ndo_start_xmit().
- */
-void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *meta)
+/* What is asked of the device. Out of line: most small packets ask for nothing. */
+static noinline void describe_offloads(const struct sk_buff *skb, struct rc_helper_tx_meta *meta)
 {
-	bool csum = skb->ip_summed == CHECKSUM_PARTIAL;
-
-	*meta = (struct rc_helper_tx_meta) {
-		.len = skb->len,
-		.head_len = skb_headlen(skb),
-		.wire_bytes = skb->len,
-		.packets = 1,
-		.queue = skb_get_queue_mapping(skb),
-		.nr_frags = skb_shinfo(skb)->nr_frags,
-	};
-
-	if (netdev_xmit_more())
-		meta->flags |= RC_HELPER_TX_MORE;
-	/* The core inserts tags of the other EtherType: no driver offers those. */
-	if (skb_vlan_tag_present(skb)) {
-		meta->flags |= RC_HELPER_TX_VLAN;
-		meta->vlan_tci = skb_vlan_tag_get(skb);
-	}
-	if (!csum && !skb_is_gso(skb))
-		return;
-
 	if (skb->encapsulation) {
 		meta->flags |= RC_HELPER_TX_ENCAP;
 		meta->network_offset = skb_inner_network_offset(skb);
@@ -102,7 +71,7 @@ void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *
 	}
 	read_ip_header(skb, meta);
 
-	if (csum) {
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
 		meta->flags |= RC_HELPER_TX_CSUM;
 		meta->csum_start = skb_checksum_start_offset(skb);
 		meta->csum_offset = skb->csum_offset;
@@ -123,6 +92,60 @@ void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *
 						     meta->gso_size) ? : 1;
 		meta->wire_bytes += (meta->packets - 1) * meta->header_len;
 	}
+}
+
+/* Whether this CPU holds the xmit lock of a queue, which may not be there. */
+static bool tx_owned(const struct net_device *dev, unsigned int queue)
+{
+	return queue < dev->num_tx_queues &&
+	       netif_tx_owned(netdev_get_tx_queue(dev, queue), smp_processor_id());
+}
+
+/**
+ * rc_helper_tx_describe() - Collect what a driver asks about a packet
+ * @dev: network device that sends it
+ * @skb: packet
+ * @meta: filled in
+ *
+ * Reads only the metadata and headers within the linear part. Headers are
+ * looked at only where an offload is asked for: nothing is known about those of
+ * other packets.
+ *
+ * Context: ndo_start_xmit().
+ * Return: true if this CPU holds the xmit lock of the packet's queue. The core
+ * sends what a queueing discipline hands out in bulk under the lock of the first
+ * packet's queue, and a filter may have mapped the others elsewhere.
+ */
+bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *skb,
+			   struct rc_helper_tx_meta *meta)
+{
+	bool owned = tx_owned(dev, skb_get_queue_mapping(skb));
+
+	/* One by one: the compiler makes few stores of it, and no loop. */
+	meta->len = skb->len;
+	meta->head_len = skb_headlen(skb);
+	meta->wire_bytes = skb->len;
+	meta->packets = 1;
+	meta->header_len = 0;
+	meta->gso_size = 0;
+	meta->network_offset = 0;
+	meta->transport_offset = 0;
+	meta->csum_start = 0;
+	meta->csum_offset = 0;
+	meta->vlan_tci = skb_vlan_tag_get(skb);
+	meta->queue = skb_get_queue_mapping(skb);
+	meta->nr_frags = skb_shinfo(skb)->nr_frags;
+	meta->gso_kind = RC_HELPER_GSO_NONE;
+	meta->l3 = 0;
+	meta->l4 = 0;
+	meta->flags = netdev_xmit_more() ? RC_HELPER_TX_MORE : 0;
+	/* The core inserts tags of the other EtherType: no driver offers those. */
+	if (skb_vlan_tag_present(skb))
+		meta->flags |= RC_HELPER_TX_VLAN;
+
+	if (skb->ip_summed == CHECKSUM_PARTIAL || skb_is_gso(skb))
+		describe_offloads(skb, meta);
+	return owned;
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_describe);
 
@@ -210,28 +233,31 @@ int rc_helper_tx_linearize(struct sk_buff *skb)
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_linearize);
 
-/**
- * rc_helper_tx_map() - Map a packet for the device to read
- * @dev: the device that does DMA
- * @skb: packet without frag_list
- * @split: the first piece ends after this many bytes of the linear part; 0, or
- *	   the length of the linear part or more, for no split
- * @ring: pieces, of which the @mask + 1 entries wrap
- * @mask: number of entries, a power of two, minus 1
- * @start: free-running index of the first piece
- * @room: most pieces to write
- *
- * Context: ndo_start_xmit().
- * Return: Number of pieces, at least 1; -ENOSPC when @room is too small,
- * -ENOMEM when mapping failed, or -EINVAL for an empty packet. On error nothing
- * stays mapped.
- */
-int rc_helper_tx_map(struct device *dev, const struct sk_buff *skb, u32 split,
-		     struct rc_helper_piece *ring, u32 mask, u32 start, u32 room)
+static __always_inline bool map_head(const struct rc_helper_pieces *pieces, u32 at, void *data, u32 len)
+{
+	struct rc_helper_piece *piece = &pieces->slots[at & pieces->mask];
+
+	/* Heads of packets for a driver are never in vmalloc memory. */
+	piece->addr = dma_map_phys(pieces->dev, virt_to_phys(data), len, DMA_TO_DEVICE, 0);
+	piece->len = len;
+	return !dma_mapping_error(pieces->dev, piece->addr);
+}
+
+static bool map_frag(const struct rc_helper_pieces *pieces, u32 at, const skb_frag_t *frag)
+{
+	struct rc_helper_piece *piece = &pieces->slots[at & pieces->mask];
+
+	piece->addr = skb_frag_dma_map(pieces->dev, frag);
+	piece->len = skb_frag_size(frag);
+	return !dma_mapping_error(pieces->dev, piece->addr);
+}
+
+/* Out of line: most small packets are one piece. */
+static noinline int map_all(const struct rc_helper_pieces *pieces, const struct sk_buff *skb,
+			    u32 split, u32 start, u32 room)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
 	u32 head_len = skb_headlen(skb);
-	struct rc_helper_piece *piece;
 	u32 offset = 0;
 	int err = -ENOSPC;
 	u32 n = 0;
@@ -245,26 +271,18 @@ int rc_helper_tx_map(struct device *dev, const struct sk_buff *skb, u32 split,
 
 		if (n == room)
 			goto undo;
-		piece = &ring[(start + n) & mask];
-		piece->addr = dma_map_single(dev, skb->data + offset, len, DMA_TO_DEVICE);
-		piece->len = len;
-		if (unlikely(dma_mapping_error(dev, piece->addr)))
+		if (!map_head(pieces, start + n, skb->data + offset, len))
 			goto undo_nomem;
 		offset += len;
 		n++;
 	}
 
 	for (i = 0; i < info->nr_frags; i++) {
-		const skb_frag_t *frag = &info->frags[i];
-
-		if (!skb_frag_size(frag))
+		if (!skb_frag_size(&info->frags[i]))
 			continue;
 		if (n == room)
 			goto undo;
-		piece = &ring[(start + n) & mask];
-		piece->addr = skb_frag_dma_map(dev, frag);
-		piece->len = skb_frag_size(frag);
-		if (unlikely(dma_mapping_error(dev, piece->addr)))
+		if (!map_frag(pieces, start + n, &info->frags[i]))
 			goto undo_nomem;
 		n++;
 	}
@@ -274,51 +292,50 @@ int rc_helper_tx_map(struct device *dev, const struct sk_buff *skb, u32 split,
 undo_nomem:
 	err = -ENOMEM;
 undo:
-	rc_helper_tx_unmap(dev, ring, mask, start, n);
+	rc_helper_tx_unmap(pieces, start, n);
 	return err;
+}
+
+/**
+ * rc_helper_tx_map() - Map a packet for the device to read
+ * @pieces: where the pieces are noted
+ * @skb: packet without frag_list
+ * @split: the first piece ends after this many bytes of the linear part; 0, or
+ *	   the length of the linear part or more, for no split
+ * @start: free-running index of the first piece
+ * @room: most pieces to write
+ *
+ * Context: ndo_start_xmit().
+ * Return: Number of pieces, at least 1; -ENOSPC when @room is too small,
+ * -ENOMEM when mapping failed, or -EINVAL for an empty packet. On error nothing
+ * stays mapped.
+ */
+int rc_helper_tx_map(const struct rc_helper_pieces *pieces, const struct sk_buff *skb, u32 split,
+		     u32 start, u32 room)
+{
+	if (split || skb_is_nonlinear(skb) || !skb->len || !room)
+		return map_all(pieces, skb, split, start, room);
+	return map_head(pieces, start, skb->data, skb->len) ? 1 : -ENOMEM;
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_map);
 
 /**
  * rc_helper_tx_unmap() - Undo rc_helper_tx_map()
- * @dev: the device that does DMA
- * @ring: pieces
- * @mask: number of entries, a power of two, minus 1
+ * @pieces: where the pieces are noted
  * @start: free-running index of the first piece
  * @n: number of pieces
  *
  * Context: Any.
  */
-void rc_helper_tx_unmap(struct device *dev, const struct rc_helper_piece *ring,
-			u32 mask, u32 start, u32 n)
+void rc_helper_tx_unmap(const struct rc_helper_pieces *pieces, u32 start, u32 n)
 {
 	for (; n; n--, start++) {
-		const struct rc_helper_piece *piece = &ring[start & mask];
+		const struct rc_helper_piece *piece = &pieces->slots[start & pieces->mask];
 
-		dma_unmap_page(dev, piece->addr, piece->len, DMA_TO_DEVICE);
+		dma_unmap_phys(pieces->dev, piece->addr, piece->len, DMA_TO_DEVICE, 0);
 	}
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_unmap);
-
-/**
- * rc_helper_tx_done() - Unmap a packet that was sent, and free it
- * @dev: the device that did DMA
- * @ring: pieces
- * @mask: number of entries, a power of two, minus 1
- * @start: free-running index of the first piece
- * @n: number of pieces
- * @skb: packet
- * @budget: budget of the NAPI poll, 0 outside of NAPI
- *
- * Context: Any with interrupts on; NAPI poll if @budget is not 0.
- */
-void rc_helper_tx_done(struct device *dev, const struct rc_helper_piece *ring,
-		       u32 mask, u32 start, u32 n, struct sk_buff *skb, int budget)
-{
-	rc_helper_tx_unmap(dev, ring, mask, start, n);
-	napi_consume_skb(skb, budget);
-}
-EXPORT_SYMBOL_GPL(rc_helper_tx_done);
 
 /**
  * rc_helper_tx_drop() - Free a packet that was not sent
@@ -337,28 +354,27 @@ EXPORT_SYMBOL_GPL(rc_helper_tx_drop);
  * rc_helper_txq_sent() - Account a posted packet, and stop a queue that is full
  * @txq: TX queue
  * @skb: the packet; stamped with the time if its sender has asked for that
+ * @meta: what rc_helper_tx_describe() said of it
+ * @room: when the queue stops and starts
  * @tail: units that were completed, free-running; NAPI publishes it
  * @head: units that were posted, free-running, this packet included
- * @size: units of the ring
- * @stop: stop if fewer units than this are free
- * @wake: start again if this many are
- * @bytes: bytes for BQL
- * @more: another packet follows at once
  *
  * Context: ndo_start_xmit(), or under the queue's xmit lock.
  * Return: RC_HELPER_SENT_*.
  */
-u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb, const u32 *tail,
-		       u32 head, u32 size, u32 stop, u32 wake, unsigned int bytes, bool more)
+u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb,
+		       const struct rc_helper_tx_meta *meta, const struct rc_helper_tx_room *room,
+		       const u32 *tail, u32 head)
 {
 	u32 sent = 0;
 
 	skb_tx_timestamp(skb);
 
 	/* First, so that a queue that stops here rings for the whole burst. */
-	if (!netif_txq_maybe_stop(txq, size - (head - READ_ONCE(*tail)), stop, wake))
+	if (!netif_txq_maybe_stop(txq, room->size - (head - READ_ONCE(*tail)), room->stop,
+				  room->wake))
 		sent |= RC_HELPER_SENT_STOPPED;
-	if (__netdev_tx_sent_queue(txq, bytes, more))
+	if (__netdev_tx_sent_queue(txq, meta->wire_bytes, meta->flags & RC_HELPER_TX_MORE))
 		sent |= RC_HELPER_SENT_KICK;
 	return sent;
 }
@@ -367,24 +383,23 @@ EXPORT_SYMBOL_GPL(rc_helper_txq_sent);
 /**
  * rc_helper_txq_completed() - Account completed packets, and wake the queue
  * @txq: TX queue
+ * @room: when the queue stops and starts
  * @head: units that were posted, free-running; the xmit side publishes it
  * @tail: units that were completed, free-running, which the xmit side can see
- * @size: units of the ring
- * @wake: wake if this many units are free
  * @packets: packets completed
- * @bytes: their bytes, as given to rc_helper_txq_sent()
+ * @bytes: their bytes on the wire, as rc_helper_tx_describe() said
  * @down: the queue is being taken down: leave it stopped
  *
  * Context: NAPI poll; at most once per poll.
  * Return: true if it woke the queue.
  */
-bool rc_helper_txq_completed(struct netdev_queue *txq, const u32 *head, u32 tail, u32 size,
-			     u32 wake, unsigned int packets, unsigned int bytes,
-			     const u8 *down)
+bool rc_helper_txq_completed(struct netdev_queue *txq, const struct rc_helper_tx_room *room,
+			     const u32 *head, u32 tail, unsigned int packets,
+			     unsigned int bytes, const u8 *down)
 {
 	return !__netif_txq_completed_wake(txq, packets, bytes,
-					   size - (READ_ONCE(*head) - tail), wake,
-					   READ_ONCE(*down));
+					   room->size - (READ_ONCE(*head) - tail),
+					   room->wake, READ_ONCE(*down));
 }
 EXPORT_SYMBOL_GPL(rc_helper_txq_completed);
 

@@ -16,6 +16,18 @@ struct rc_helper_piece {
 	u32 len;
 };
 
+/**
+ * struct rc_helper_pieces - A ring of mapped parts
+ * @dev: The device that does DMA
+ * @slots: The parts; the @mask + 1 entries wrap
+ * @mask: Number of entries, a power of two, minus 1
+ */
+struct rc_helper_pieces {
+	struct device *dev;
+	struct rc_helper_piece *slots;
+	u32 mask;
+};
+
 /* How a packet is to be segmented: &rc_helper_tx_meta.gso_kind. */
 #define RC_HELPER_GSO_NONE	0
 #define RC_HELPER_GSO_TCP4	1
@@ -70,27 +82,38 @@ struct rc_helper_tx_meta {
 	u8 flags;
 };
 
+/**
+ * struct rc_helper_tx_room - When a TX queue stops and starts, in units
+ * @size: Units of the ring
+ * @stop: Stop if fewer than this are free
+ * @wake: Start again if this many are
+ */
+struct rc_helper_tx_room {
+	u32 size;
+	u32 stop;
+	u32 wake;
+};
+
 /* rc_helper_txq_sent() */
 #define RC_HELPER_SENT_KICK	0x01	/* __netdev_tx_sent_queue() returned true */
 #define RC_HELPER_SENT_STOPPED	0x02	/* the queue is stopped now */
 
-void rc_helper_tx_describe(const struct sk_buff *skb, struct rc_helper_tx_meta *meta);
+bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *skb,
+			   struct rc_helper_tx_meta *meta);
 int rc_helper_tx_prepare_tso(struct sk_buff *skb);
 int rc_helper_tx_checksum(struct sk_buff *skb);
 int rc_helper_tx_pad(struct sk_buff *skb, unsigned int len);
 int rc_helper_tx_linearize(struct sk_buff *skb);
-int rc_helper_tx_map(struct device *dev, const struct sk_buff *skb, u32 split,
-		     struct rc_helper_piece *ring, u32 mask, u32 start, u32 room);
-void rc_helper_tx_unmap(struct device *dev, const struct rc_helper_piece *ring,
-			u32 mask, u32 start, u32 n);
-void rc_helper_tx_done(struct device *dev, const struct rc_helper_piece *ring,
-		       u32 mask, u32 start, u32 n, struct sk_buff *skb, int budget);
+int rc_helper_tx_map(const struct rc_helper_pieces *pieces, const struct sk_buff *skb, u32 split,
+		     u32 start, u32 room);
+void rc_helper_tx_unmap(const struct rc_helper_pieces *pieces, u32 start, u32 n);
 void rc_helper_tx_drop(struct sk_buff *skb, enum skb_drop_reason reason);
-u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb, const u32 *tail,
-		       u32 head, u32 size, u32 stop, u32 wake, unsigned int bytes, bool more);
-bool rc_helper_txq_completed(struct netdev_queue *txq, const u32 *head, u32 tail, u32 size,
-			     u32 wake, unsigned int packets, unsigned int bytes,
-			     const u8 *down);
+u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb,
+		       const struct rc_helper_tx_meta *meta, const struct rc_helper_tx_room *room,
+		       const u32 *tail, u32 head);
+bool rc_helper_txq_completed(struct netdev_queue *txq, const struct rc_helper_tx_room *room,
+			     const u32 *head, u32 tail, unsigned int packets,
+			     unsigned int bytes, const u8 *down);
 void rc_helper_txq_reset(struct netdev_queue *txq);
 
 #endif
