@@ -11,7 +11,10 @@ use kernel::{
         Vendor, //
     },
     prelude::*,
-    sync::Arc,
+    sync::{
+        static_lock_class,
+        Arc, //
+    },
     time::Delta, //
 };
 use netdev::{
@@ -91,7 +94,7 @@ impl Bound {
     fn start(pdev: &Device<Core<'_>>, function: &Arc<Enabled>) -> Result<Self> {
         let ports = Arc::pin_init(Ports::new(), GFP_KERNEL)?;
         let adapter = Adapter::new(pdev, function.clone(), &ports)?;
-        let keep_alive = Work::new(KeepAlive(adapter.clone()))?;
+        let keep_alive = Work::new(KeepAlive(adapter.clone()), static_lock_class!())?;
         keep_alive.schedule_after(KEEP_ALIVE_PERIOD);
         let bound = Self {
             _keep_alive: keep_alive,

@@ -9,7 +9,10 @@ use core::sync::atomic::{
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        static_lock_class,
+        Arc, //
+    }, //
 };
 use netdev::work::{
     Again,
@@ -42,7 +45,7 @@ impl Link {
         Ok(Self {
             up: AtomicBool::new(true),
             lost: AtomicBool::new(false),
-            watch: Work::new(Watch(ports))?,
+            watch: Work::new(Watch(ports), static_lock_class!())?,
         })
     }
 

@@ -119,6 +119,7 @@ macro_rules! fields {
 impl TxMeta {
     fields! {
         /// Bytes in all.
+        #[expect(clippy::len_without_is_empty, reason = "of a packet")]
         len: len -> u32,
         /// Bytes of the linear part.
         head_len: head_len -> u32,

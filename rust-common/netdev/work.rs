@@ -8,6 +8,7 @@ use core::cell::UnsafeCell;
 
 use kernel::{
     prelude::*,
+    sync::LockClassKey,
     time::{
         msecs_to_jiffies,
         Delta, //
@@ -59,17 +60,20 @@ unsafe impl<T: Run> Send for Work<T> {}
 unsafe impl<T: Run> Sync for Work<T> {}
 
 impl<T: Run> Work<T> {
-    /// Makes work; it is not scheduled yet.
+    /// Makes work; it is not scheduled yet. `class` is lockdep's for it:
+    /// [`static_lock_class!`](kernel::static_lock_class).
     ///
     /// # Errors
     ///
     /// `ENOMEM` if there is no memory.
-    pub fn new(task: T) -> Result<Self> {
+    pub fn new(task: T, class: Pin<&'static LockClassKey>) -> Result<Self> {
         let inner = KBox::pin_init(
             pin_init!(Inner {
                 work <- Opaque::ffi_init(|work: *mut bindings::delayed_work| {
-                    // SAFETY: `work` is valid for writes, and pinned.
-                    unsafe { bindings::rc_helper_work_init(work, Some(callback::<T>)) };
+                    // SAFETY: `work` is valid for writes, and pinned. The class is static.
+                    unsafe {
+                        bindings::rc_helper_work_init(work, Some(callback::<T>), class.as_ptr())
+                    };
                 }),
                 task: UnsafeCell::new(task),
             }),

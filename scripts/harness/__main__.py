@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import tests  # noqa: F401 - registers every test
-from . import bench, demo, runner
+from . import bench, build, demo, runner
 from .common import DRIVERS, Settings
 
 
@@ -65,6 +65,7 @@ def main():
     if options.release is None:
         return 0
     settings = Settings(options.release)
+    build.notice_changes(settings)
     results = results_folder(settings)
     if options.command == "demo":
         return demo.run(settings, *results)

@@ -2,6 +2,7 @@
 """Builds what the guests run and what serves them, into the cache folder."""
 
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -9,6 +10,8 @@ import subprocess
 
 from .common import REPOSITORY, SELFTESTS, Failure, Settings, processors
 
+# What cargo and the kernel's make build.
+SOURCES = ("drivers", "rust-common", "tools")
 MODPROBE_CONFIGURATION = REPOSITORY / "scripts/modprobe.d/ring-nics.conf"
 
 
@@ -28,6 +31,25 @@ def run(log: pathlib.Path, *command, timeout=1800, **environment):
     if done.returncode:
         tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-30:])
         raise Failure(f"{' '.join(command)} failed:\n{tail}")
+
+
+def notice_changes(settings: Settings):
+    """Makes cargo and make see every file that changed since the cache folder was used last. They look
+    at times, and those of another clone of this repository may lie before its last build."""
+    record = settings.cache / "stamps/contents.json"
+    known = json.loads(record.read_text()) if record.exists() else {}
+    contents = {}
+    for top in SOURCES:
+        for file in sorted((REPOSITORY / top).rglob("*")):
+            if not file.is_file() or "target" in file.parts:
+                continue
+            name = str(file.relative_to(REPOSITORY))
+            contents[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+            if contents[name] != known.get(name):
+                os.utime(file)
+    part = record.with_suffix(".part")
+    part.write_text(json.dumps(contents))
+    part.rename(record)
 
 
 def cargo(settings: Settings, log, folder, *command):

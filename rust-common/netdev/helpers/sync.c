@@ -25,12 +25,18 @@ EXPORT_SYMBOL_GPL(rc_helper_completion_reinit);
  * rc_helper_work_init() - Initialise work
  * @work: uninitialised memory
  * @func: what it does
+ * @key: lockdep's class of it; static
  *
  * Context: Process.
  */
-void rc_helper_work_init(struct delayed_work *work, work_func_t func)
+void rc_helper_work_init(struct delayed_work *work, work_func_t func,
+			 struct lock_class_key *key)
 {
 	INIT_DELAYED_WORK(work, func);
+#ifdef CONFIG_LOCKDEP
+	/* Not the one class of all work that is initialised here. */
+	lockdep_init_map(&work->work.lockdep_map, "rc_work", key, 0);
+#endif
 }
 EXPORT_SYMBOL_GPL(rc_helper_work_init);
 
