@@ -27,13 +27,14 @@ FAREWELL = 2
 IDLE = 5
 # Tries for a command that the driver sends by itself to stay out of the way.
 TRIES = 5
-# The faults, and the operations that the default run takes for each.
+# The faults, and the operations that the default run takes for each: all code that sends commands
+# is in them, and what a fault of the kind breaks is in them once.
 SOME = {
     "error": ("probe", "open", "stop", "rings", "remove"),
     "short": ("probe",),
     "wrong": ("rings",),
     "zero": ("open", "spread"),
-    "nothing": ("open",),
+    "nothing": ("open", "spread"),
 }
 
 
