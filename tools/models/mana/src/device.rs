@@ -250,6 +250,11 @@ impl Model for Mana {
         }
     }
 
+    fn is_rx_ready(&self, port: usize, frames: usize) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.is_rx_ready(port, frames))
+    }
+
     fn tick(&mut self, bus: &mut Bus, now: Instant) -> Option<Instant> {
         self.serve_shm(bus);
         self.session.as_mut()?.tick(bus, now)

@@ -276,6 +276,11 @@ impl Events {
         self.cqs.remove(&id)
     }
 
+    /// Whether the driver wants an event for the next completion of a CQ.
+    pub fn is_armed(&self, cq: u32) -> bool {
+        self.cqs.get(&cq).is_some_and(|cq| cq.armed)
+    }
+
     /// Number of completions of a CQ that are still to be reported.
     pub fn unreported(&self, cq: u32) -> usize {
         self.delayed

@@ -10,6 +10,7 @@ use zerocopy::IntoBytes;
 use crate::{
     abi::{cqe, cqe_header, hash_type, rx_flag, Ppi, RxCompOob},
     commands::mac_address,
+    events::Owner,
     rss::Coalescing,
     session::Session,
     stats::GfStat,
@@ -97,6 +98,20 @@ fn checksum_flags(frame: &[u8], headers: Option<&Headers>) -> u32 {
 }
 
 impl Session {
+    /// Whether each receive queue of a port has room for this many frames, and an armed CQ: arming says that all
+    /// before was seen.
+    pub(crate) fn is_rx_ready(&self, port: usize, frames: usize) -> bool {
+        let mut rqs = self
+            .rqs
+            .live
+            .values()
+            .filter(|rq| rq.owner == Owner::Mana && rq.port == port)
+            .peekable();
+        rqs.peek().is_some()
+            && self.vports[port].steering.is_rx_enabled
+            && rqs.all(|rq| rq.posted.len() >= frames && self.events.is_armed(rq.cq))
+    }
+
     /// A frame came in on a port.
     pub(crate) fn receive(&mut self, bus: &mut Bus, port: usize, frame: &[u8]) {
         let steering = &self.vports[port].steering;

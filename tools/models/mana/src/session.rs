@@ -203,6 +203,8 @@ pub struct Session {
     pub ids: QueueIds,
     /// Counters.
     pub counters: Counters,
+    /// When packets that wait for others of their batch are sent (knob `tx_batch`).
+    pub(crate) tx_due: Option<Instant>,
     /// A frame being built.
     pub(crate) scratch: Vec<u8>,
     /// Received packets that wait for others of their CQE, at most one batch per queue.
@@ -308,6 +310,7 @@ impl Session {
                 object: 0,
             },
             counters: Counters::new(&report),
+            tx_due: None,
             scratch: Vec::new(),
             batches: Vec::new(),
         }
@@ -409,6 +412,7 @@ impl Session {
         self.work(bus);
         let next_event = self.events.tick(bus, now);
         let next_message = self.waiting.front().map(|(due, _)| *due);
-        next_event.into_iter().chain(next_message).min()
+        let deadlines = [next_event, next_message, self.tx_due];
+        deadlines.into_iter().flatten().min()
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Packets of the driver: checks of their OOB against their bytes, offloads, completions.
 
+use std::time::Instant;
+
 use nic::{
     offload::{Headers, Network, Transmit, Transport},
-    Bus, Report, Rule,
+    Bus, Report, Rule, TX_PATIENCE,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -14,7 +16,7 @@ use crate::{
     rules,
     session::Session,
     stats::GfStat,
-    work::Wqe,
+    work::{Wq, Wqe},
 };
 
 /// `MANA_SHORT_PKT_FMT`.
@@ -200,27 +202,39 @@ fn lso_mismatch(
 }
 
 impl Session {
-    /// Sends all packets that the driver announced.
+    /// Sends all packets that the driver announced, but for those that wait for their batch.
     pub(crate) fn transmit(&mut self, bus: &mut Bus) {
-        let is_waiting = |owner, posted: usize| owner == Owner::Mana && posted > 0;
-        let waiting: Vec<u32> = self
-            .sqs
-            .live
-            .iter()
-            .filter(|(_, sq)| is_waiting(sq.owner, sq.posted.len()))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in waiting {
-            while let Some(sq) = self.sqs.live.get_mut(&id) {
+        let now = Instant::now();
+        let is_late = self.tx_due.is_some_and(|due| due <= now);
+        let batch = Some(bus.knobs.tx_batch as usize).filter(|n| *n > 0 && !is_late);
+        let due = |sq: &Wq| match batch {
+            _ if sq.owner != Owner::Mana => 0,
+            None => sq.posted.len(),
+            Some(n) if sq.posted.len() >= n && self.events.is_armed(sq.cq) => n,
+            Some(_) => 0,
+        };
+        let work = self.sqs.live.iter().map(|(id, sq)| (*id, due(sq)));
+        let work: Vec<_> = work.filter(|(_, count)| *count > 0).collect();
+        for (id, count) in &work {
+            for _ in 0..*count {
+                let Some(sq) = self.sqs.live.get_mut(id) else {
+                    break;
+                };
                 let Some(wqe) = sq.consume() else { break };
                 sq.counters.packets.add(1);
                 let sender = Sender {
-                    id,
+                    id: *id,
                     cq: sq.cq,
                     port: sq.port,
                 };
                 self.transmit_one(bus, &sender, &wqe);
             }
+        }
+        let is_waiting = |sq: &Wq| sq.owner == Owner::Mana && !sq.posted.is_empty();
+        if !self.sqs.live.values().any(is_waiting) {
+            self.tx_due = None;
+        } else if self.tx_due.is_none() || !work.is_empty() {
+            self.tx_due = Some(now + TX_PATIENCE);
         }
     }
 

@@ -413,3 +413,47 @@ fn statistics_survive_and_are_told() {
     let value = |n: usize| stats.values[n].get();
     assert_eq!((value(0), value(2), value(3), value(4)), (1, 64, 1, 64));
 }
+
+#[test]
+fn packets_wait_for_their_batch() {
+    let mut raw = Raw::running_with(&[("tx_batch", "2")]);
+    let oob = raw.oob(0, 0);
+    let arm = |raw: &mut Raw| {
+        let cq = raw.sq.cq;
+        let index = cq.head % (cq.entries * 8);
+        raw.ring_index(mana_id::DOORBELL, doorbell_offset::CQ, cq.id, index, true);
+    };
+    arm(&mut raw);
+    assert_eq!(raw.send_frame(&other(64), oob), None);
+    assert_eq!(raw.sent_frame(), None, "it waits for another");
+    assert_eq!(raw.send_frame(&other(64), oob), Some(cqe::TX_OKAY));
+    assert_eq!(raw.sent(), Some(cqe::TX_OKAY));
+    // The next two wait for the driver, and a third is of the next batch.
+    for _ in 0..3 {
+        assert_eq!(raw.send_frame(&other(64), oob), None);
+    }
+    arm(&mut raw);
+    let sent = [raw.sent(), raw.sent(), raw.sent()];
+    assert_eq!(sent, [Some(cqe::TX_OKAY), Some(cqe::TX_OKAY), None]);
+    // What no other follows is sent all the same.
+    let due = raw.tick().expect("a deadline");
+    sleep(due.saturating_duration_since(std::time::Instant::now()));
+    raw.tick();
+    assert_eq!((raw.sent(), raw.sent()), (Some(cqe::TX_OKAY), None));
+    raw.assert_clean();
+}
+
+#[test]
+fn a_port_is_ready_when_it_has_buffers_and_wants_an_event() {
+    let mut raw = Raw::running();
+    let ready = |raw: &Raw, frames| raw.model.is_rx_ready(0, frames);
+    let cq = raw.rq.cq;
+    raw.post_rq(2048);
+    assert!(!ready(&raw, 1), "its CQ is not armed");
+    let index = cq.head % (cq.entries * 8);
+    raw.ring_index(mana_id::DOORBELL, doorbell_offset::CQ, cq.id, index, true);
+    assert!(ready(&raw, 1) && !ready(&raw, 2));
+    raw.frame_in(&other(64));
+    assert!(!ready(&raw, 0), "the driver has not seen the frame");
+    raw.assert_clean();
+}

@@ -9,6 +9,7 @@ use vfio_user::{Device, DmaMap, IrqAction, CONFIG_REGION, MSIX_IRQ};
 
 use crate::{
     dma::GuestDma,
+    flood::Flood,
     knobs::Knobs,
     model::{Bus, Commands, Identity, Model},
     msix::MsiX,
@@ -28,6 +29,7 @@ pub struct Function<M> {
     pub bus: Bus,
     identity: Identity,
     config: Config,
+    flood: Option<Flood>,
     report_file: Option<PathBuf>,
 }
 
@@ -58,8 +60,22 @@ impl<M: Model> Function<M> {
             bus,
             config: Config::new(&identity),
             identity,
+            flood: None,
             report_file,
         }
+    }
+
+    /// Gives the model the frames that are due and has it do its deferred work; returns when it wants to go on.
+    pub fn tick(&mut self, now: Instant) -> Option<Instant> {
+        if self.flood.is_some() || self.bus.knobs.tx_batch > 0 {
+            self.bus.irq.hold();
+        }
+        let flood = self.flood.as_mut();
+        let next_burst = flood.and_then(|f| f.tick(&mut self.model, &mut self.bus, now));
+        let deadline = self.model.tick(&mut self.bus, now);
+        self.bus.irq.release();
+        self.die_if_told();
+        deadline.into_iter().chain(next_burst).min()
     }
 
     /// Gives the frames that wait at a port to the model; `buffer` takes one frame.
@@ -70,13 +86,6 @@ impl<M: Model> Function<M> {
             };
             self.model.frame(&mut self.bus, port, &buffer[..len]);
         }
-    }
-
-    /// Has the model do its deferred work; returns when it wants to go on.
-    pub fn tick(&mut self, now: Instant) -> Option<Instant> {
-        let deadline = self.model.tick(&mut self.bus, now);
-        self.die_if_told();
-        deadline
     }
 
     /// Answers one control command.
@@ -123,6 +132,10 @@ impl<M: Model> Function<M> {
         match what {
             "die" => self.die(),
             "commands" => Ok(self.bus.commands.take()),
+            "flood" => {
+                self.flood = Some(Flood::new(&self.bus, args)?);
+                Ok(json!({}))
+            }
             "link" => {
                 let port = args["port"].as_u64().unwrap_or(0) as usize;
                 let up = args["up"]

@@ -56,6 +56,9 @@ impl Fault {
     }
 }
 
+/// How long packets wait for others of their batch.
+pub const TX_PATIENCE: Duration = Duration::from_millis(200);
+
 /// The settings of one model process.
 #[derive(Default)]
 pub struct Knobs {
@@ -71,6 +74,10 @@ pub struct Knobs {
     pub command_timeout_ms: u32,
     /// `msix_vectors=N`: number of MSI-X vectors offered; only at start.
     pub msix_vectors: Option<u16>,
+    /// `tx_batch=N`: the device sends N packets of a queue at a time, when the driver has announced them and
+    /// waits for an event; or all of them when they have waited for [`TX_PATIENCE`]. So each interrupt is for as
+    /// many completions, however fast the guest is. 0 = at once.
+    pub tx_batch: u64,
     /// `drop_completions=N`: the next N completions are lost.
     drop_completions: u64,
     /// `die_at=N`: the process ends at the Nth register write from now.
@@ -118,6 +125,7 @@ impl Knobs {
                     .filter(|n| (1..=2048).contains(n));
                 self.msix_vectors = Some(vectors.ok_or("msix_vectors takes 1 to 2048")?);
             }
+            "tx_batch" => self.tx_batch = number(key, value)?,
             "drop_completions" => self.drop_completions = number(key, value)?,
             "die_at" => self.die_at = optional(value, |v| number(key, v))?,
             "fail_command" => self.fail_command = optional(value, |v| fault(key, v))?,
@@ -204,6 +212,7 @@ impl Knobs {
             "fail_opcode",
             "fuzz",
             "msix_vectors",
+            "tx_batch",
         ];
         common
             .into_iter()
@@ -227,6 +236,7 @@ impl Knobs {
             "fail_opcode": failing(self.fail_opcode),
             "fuzz": self.fuzz.text(),
             "msix_vectors": self.msix_vectors,
+            "tx_batch": self.tx_batch,
         });
         for name in self.declared {
             all[*name] = json!(self.own.get(name));

@@ -7,6 +7,7 @@
 
 pub mod control;
 pub mod dma;
+pub mod flood;
 pub mod function;
 pub mod fuzz;
 pub mod knobs;
@@ -23,7 +24,7 @@ pub mod wire;
 pub use dma::{DmaError, GuestDma};
 pub use function::Function;
 pub use fuzz::Fuzz;
-pub use knobs::{Fault, Knobs};
+pub use knobs::{Fault, Knobs, TX_PATIENCE};
 pub use model::{Bar, Bus, Commands, Identity, Model};
 pub use msix::MsiX;
 pub use report::{Counter, Report, Rule};

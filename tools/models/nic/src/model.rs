@@ -122,6 +122,10 @@ pub trait Model {
     /// A frame (without FCS) came in from the wire of `port`.
     fn frame(&mut self, bus: &mut Bus, port: usize, frame: &[u8]);
 
+    /// Whether the driver has dealt with all that the port gave it, waits for an interrupt, and has room for this
+    /// many frames on each queue.
+    fn is_rx_ready(&self, port: usize, frames: usize) -> bool;
+
     /// Deferred work; runs after each batch of messages and frames, and when the deadline that it
     /// returned has come. Returns the next deadline.
     fn tick(&mut self, bus: &mut Bus, now: Instant) -> Option<Instant>;

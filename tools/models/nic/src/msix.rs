@@ -4,7 +4,7 @@
 //! The client keeps the vector table and the mask bits, and raises what a masked vector owes; this side keeps
 //! what was raised before the vector had an eventfd, which the pending bit array (PBA) shows.
 
-use std::os::fd::OwnedFd;
+use std::{collections::BTreeSet, os::fd::OwnedFd};
 
 use rustix::io::Errno;
 use vfio_user::IrqAction;
@@ -25,6 +25,8 @@ pub struct MsiX {
     vectors: Vec<Vector>,
     raised: Counter,
     pended: Counter,
+    /// Vectors to raise at [`release`](MsiX::release).
+    held: Option<BTreeSet<u16>>,
 }
 
 impl MsiX {
@@ -39,6 +41,7 @@ impl MsiX {
             vectors: (0..count).map(vector).collect(),
             raised: report.counter("irq.raised"),
             pended: report.counter("irq.pended"),
+            held: None,
         }
     }
 
@@ -54,11 +57,27 @@ impl MsiX {
                 .violate(&crate::IRQ_VECTOR_RANGE, format_args!("vector {vector}"));
             return;
         };
+        if let Some(held) = &mut self.held {
+            held.insert(vector);
+            return;
+        }
         entry.raised.add(1);
         self.raised.add(1);
         if !entry.signal() {
             entry.pending = true;
             self.pended.add(1);
+        }
+    }
+
+    /// Keeps back interrupts, so that the driver finds all of a batch when it looks.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Raises what was kept back, each vector once.
+    pub fn release(&mut self) {
+        for vector in self.held.take().unwrap_or_default() {
+            self.raise(vector);
         }
     }
 

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::function;
 use nic::{
     testing::{Access, Interrupt, Memory},
@@ -230,4 +232,59 @@ fn control_commands() {
         f.command(&json!({"get": "report"}))["violations"],
         json!([])
     );
+}
+
+#[test]
+fn a_flood_waits_for_room_and_ends() {
+    let mut f = function();
+    let frames: Vec<String> = ["00", "11"].iter().map(|byte| byte.repeat(60)).collect();
+    let args = json!({"port": 0, "frames": frames, "count": 5, "burst": 3});
+    assert_eq!(f.command(&json!({"do": "flood", "args": args})), json!({}));
+    let left = |f: &Function<common::Puppet>| f.bus.report.get("flood.left");
+    let later = Instant::now() + Duration::from_secs(1);
+    assert_eq!(f.tick(later), None, "no time helps where there is no room");
+    f.model.room = 3;
+    let due = f.tick(later).expect("the burst comes a little later");
+    assert_eq!((f.model.calls.len(), left(&f)), (0, 5));
+    assert_eq!(f.tick(due), None);
+    assert_eq!((f.model.calls.len(), left(&f)), (3, 2));
+    for now in [
+        later,
+        later + Duration::from_secs(1),
+        later + Duration::from_secs(2),
+    ] {
+        f.tick(now);
+    }
+    assert_eq!(f.model.calls, ["frame 0 60"; 5]);
+    assert_eq!(left(&f), 0);
+}
+
+#[test]
+fn a_flood_is_refused_with_what_it_takes() {
+    let mut f = function();
+    for args in [
+        json!({}),
+        json!({"port": 0, "frames": [], "count": 1, "burst": 1}),
+        json!({"port": 0, "frames": ["0"], "count": 1, "burst": 1}),
+        json!({"port": 0, "frames": ["zz".repeat(60)], "count": 1, "burst": 1}),
+        json!({"port": 7, "frames": ["00".repeat(60)], "count": 1, "burst": 1}),
+    ] {
+        let answer = f.command(&json!({"do": "flood", "args": args}));
+        assert!(answer["error"].is_string(), "{args} was taken");
+    }
+}
+
+#[test]
+fn interrupts_of_a_batch_come_at_its_end() {
+    let mut f = function();
+    let raised = |f: &Function<common::Puppet>| f.bus.report.get("irq.raised");
+    f.bus.irq.hold();
+    for vector in [1, 2, 1] {
+        f.bus.irq.raise(vector);
+    }
+    assert_eq!(raised(&f), 0);
+    f.bus.irq.release();
+    assert_eq!(raised(&f), 2);
+    f.bus.irq.raise(1);
+    assert_eq!(raised(&f), 3);
 }

@@ -69,6 +69,10 @@ impl Model for Probe {
 
     fn frame(&mut self, _bus: &mut Bus, _port: usize, _frame: &[u8]) {}
 
+    fn is_rx_ready(&self, _port: usize, _frames: usize) -> bool {
+        false
+    }
+
     fn tick(&mut self, _bus: &mut Bus, _now: Instant) -> Option<Instant> {
         None
     }

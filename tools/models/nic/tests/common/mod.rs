@@ -10,6 +10,8 @@ use serde_json::{json, Value};
 #[derive(Default)]
 pub struct Puppet {
     pub calls: Vec<String>,
+    /// Frames that its receive ring has room for.
+    pub room: usize,
 }
 
 impl Model for Puppet {
@@ -47,6 +49,10 @@ impl Model for Puppet {
 
     fn frame(&mut self, _bus: &mut Bus, port: usize, frame: &[u8]) {
         self.calls.push(format!("frame {port} {}", frame.len()));
+    }
+
+    fn is_rx_ready(&self, _port: usize, frames: usize) -> bool {
+        frames <= self.room
     }
 
     fn tick(&mut self, _bus: &mut Bus, _now: Instant) -> Option<Instant> {
