@@ -81,6 +81,10 @@ def build_models(settings: Settings, log):
     cargo(settings, log, "tools/models", "build", "--release")
 
 
+def build_plugin(settings: Settings, log):
+    cargo(settings, log, "tools/insn-count", "build", "--release")
+
+
 def build_modules(settings: Settings, log):
     make(settings, log, "modules")
 

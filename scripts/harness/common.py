@@ -86,6 +86,11 @@ class Settings:
         """Where the programs of tools/models are."""
         return self.cache / "target/tools-models/release"
 
+    @property
+    def plugin(self):
+        """The plugin of QEMU that counts instructions."""
+        return self.cache / "target/tools-insn-count/release/libinsn_count.so"
+
 
 def processors():
     return len(os.sched_getaffinity(0))

@@ -14,7 +14,7 @@ import time
 
 from .common import Failure, Settings
 
-READY_TIMEOUT = 120
+READY_TIMEOUT = 240
 DEBUG_READY_TIMEOUT = 300
 # What the debug kernel's watchers need for themselves, MiB.
 DEBUG_MEMORY = 1024
@@ -23,6 +23,10 @@ CONSOLE_LIMIT = 64 << 20
 # A guest that the processor runs itself is ready sooner than this, or never.
 NATIVE_TIMEOUT = 15
 NATIVE = ("-accel", "kvm", "-cpu", "host")
+# The guest's clock follows its instructions, so that how many timer interrupts fall into a piece of work
+# does not depend on how busy this machine is. Each round of a string instruction counts as one: without
+# these features the kernel copies and clears with loops whose instructions mean something.
+COUNTED = ("-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm,-fsrs,-fzrm", "-icount", "shift=0")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Boot:
     ports: int = 1
     # NICs of that many ports, each with a model of its own.
     nics: int = 1
+    # Instructions are counted: see insns.py.
+    counted: bool = False
     # Knobs of the model, as pairs.
     knobs: tuple = ()
 
@@ -59,6 +65,8 @@ class Boot:
             parts.append(f"{self.ports}ports")
         if self.nics != 1:
             parts.append(f"{self.nics}nics")
+        if self.counted:
+            parts.append("counted")
         parts += [f"{key}={value}" for key, value in self.knobs]
         return "-".join(parts)
 
@@ -71,12 +79,17 @@ class Boot:
             "tsc=reliable",
             # The log check reads it all: none of it may be lost.
             "log_buf_len=16M",
-            # A free oracle for use after free: one guarded allocation per millisecond.
-            "kfence.sample_interval=1",
+            # A free oracle for use after free: one guarded allocation per millisecond. It costs
+            # instructions, so it stays out where these are counted.
+            f"kfence.sample_interval={0 if self.counted else 1}",
         ]
         if debug:
             # Every report, not only the first.
             arguments += ["kasan_multi_shot"]
+        if self.counted:
+            # One way to wait, whatever the governor of the idle states thinks, and no kernel thread
+            # that looks at memory all the time.
+            arguments += ["nokaslr", "idle=halt", "damon_stat.enabled=0"]
         if self.iommu_strict:
             arguments += ["intel_iommu=on", "iommu.strict=1"]
         if self.swiotlb_force:
@@ -143,7 +156,7 @@ class Guest:
             settings.qemu,
             *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
             *("-machine", "q35,memory-backend=mem"),
-            *settings.accelerator,
+            *(COUNTED if boot.counted else settings.accelerator),
             *("-smp", smp, "-m", memory),
             *("-object", f"memory-backend-memfd,id=mem,size={memory},share=on"),
             *("-kernel", str(kernel / settings.image), "-initrd", str(kernel / "initrd")),
@@ -168,6 +181,8 @@ class Guest:
             if not boot.posted_writes:
                 device["x-no-posted-writes"] = True
             command += ["-device", json.dumps(device)]
+        if boot.counted:
+            command += ["-plugin", f"{settings.plugin},socket={self.folder / 'insns.sock'}"]
         return command
 
     def _connect(self, timeout):

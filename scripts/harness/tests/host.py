@@ -51,6 +51,13 @@ def models_clippy(settings, log):
 
 
 @host_test(timeout=600)
+def insn_count(settings, log):
+    """The plugin of QEMU that counts instructions, as far as it needs no QEMU."""
+    for command in (("test",), ("clippy", "--all-targets", "--", "-Dwarnings")):
+        build.cargo(settings, log, "tools/insn-count", *command)
+
+
+@host_test(timeout=600)
 def ring_core_clippy(settings, log):
     build.cargo(settings, log, "rust-common/ring_core", "clippy", "--all-targets", "--", "-Dwarnings")
 
@@ -58,7 +65,7 @@ def ring_core_clippy(settings, log):
 @host_test()
 def rustfmt(settings, log):
     build.make(settings, log, "fmt-check")
-    crates = ("tools/models", "rust-common/ring_core", "drivers/*/tests")
+    crates = ("tools/models", "tools/insn-count", "rust-common/ring_core", "drivers/*/tests")
     for manifest in (path for crate in crates for path in REPOSITORY.glob(f"{crate}/Cargo.toml")):
         build.run(log, "cargo", "fmt", "--all", "--check", "--manifest-path", str(manifest))
 
