@@ -70,7 +70,7 @@ def receive_doorbells(rig):
             iperf3(rig, "--reverse", "--parallel", "4")
             counters = rig.model.counters()
             packets, doorbells = counters["rx_packets"], counters["doorbell_rq"]
-            expect(packets > 1000, f"only {packets} packets were received")
+            expect(packets > 100, f"only {packets} packets were received")
             expect(doorbells < packets / 2, f"{doorbells} doorbells for {packets} packets received")
             most, bound = counters["rq_wqes_per_doorbell_max"], min(ring // 4, UNANNOUNCED)
             expect(most <= bound, f"{most} buffers were announced at once, {bound} is the bound")
@@ -93,4 +93,4 @@ def receive_flood(rig):
     rig.wait_for_peer(rig.interface, rig.peer)
     counters = rig.model.counters()
     total = counters["rx_packets"] + counters["rx_no_wqe"]
-    expect(counters["rx_packets"] > 1000, f"{counters['rx_packets']} of {total} frames were received")
+    expect(counters["rx_packets"] > 500, f"{counters['rx_packets']} of {total} frames were received")
