@@ -35,8 +35,15 @@ def arguments():
         "--debug-kernel", action="store_true", help="the guest tests, on a kernel that watches itself"
     )
     bench_parser = commands.add_parser("bench", prog="scripts/bench")
-    bench_parser.add_argument("--runs", type=int, default=5, help=argparse.SUPPRESS)
+    bench_parser.add_argument("drivers", nargs="*", metavar="DRIVER", help="drivers of these vendors only")
+    length = bench_parser.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="a few loads, one boot of each driver")
+    length.add_argument("--long", action="store_true", help="the full matrix")
+    bench_parser.add_argument("--counts", action="store_true", help="instructions only")
     options, unknown = parser.parse_known_args()
+    for vendor in getattr(options, "drivers", ()):
+        if vendor not in bench.VENDORS:
+            bench_parser.error(f"no driver {vendor}, there is: {', '.join(bench.VENDORS)}")
     if unknown:
         commands.choices[options.command].error(f"unknown: {' '.join(unknown)}")
     return options
@@ -70,7 +77,7 @@ def main():
     if options.command == "demo":
         return demo.run(settings, *results)
     if options.command == "bench":
-        return bench.run(settings, *results, options.runs)
+        return bench.run(settings, *results, options)
     return 0 if runner.Runner(settings, *results).run(chosen) else 1
 
 

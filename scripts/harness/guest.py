@@ -2,6 +2,7 @@
 """A guest: QEMU with the stock kernel, and the agent in it that runs commands."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from .common import Failure, Settings
+from .common import Failure, Settings, expect
 
 READY_TIMEOUT = 240
 DEBUG_READY_TIMEOUT = 300
@@ -185,6 +186,7 @@ class Guest:
             command += ["-device", json.dumps(device)]
         if boot.counted:
             command += ["-plugin", f"{settings.plugin},socket={self.folder / 'insns.sock'}"]
+            command += ["-qmp", f"unix:{self.folder / 'qmp.sock'},server=on,wait=off"]
         return command
 
     def _connect(self, timeout):
@@ -272,6 +274,28 @@ class Guest:
     def output(self, command, timeout=60):
         """What a command printed, without white space around it."""
         return self.run(command, timeout).stdout.strip()
+
+    @contextlib.contextmanager
+    def paused(self):
+        """The processors of a counted guest stand still within."""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(60)
+            monitor.connect(str(self.folder / "qmp.sock"))
+            lines = monitor.makefile("rb")
+
+            def execute(command):
+                monitor.sendall(json.dumps({"execute": command}).encode())
+                answer = {}
+                while "return" not in answer:
+                    answer = json.loads(lines.readline())
+                    expect("error" not in answer, f"QEMU does not {command}: {answer}")
+
+            execute("qmp_capabilities")
+            execute("stop")
+            try:
+                yield
+            finally:
+                execute("cont")
 
     def alive(self):
         return self._qemu.poll() is None

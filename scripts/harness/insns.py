@@ -21,17 +21,11 @@ RUST = re.compile(r"rust_helper_|_R[NICMXY]")
 
 @dataclasses.dataclass
 class Function:
-    """A function of the guest's kernel; `module` is empty for what is built in."""
+    """A function of the guest's kernel, and what of it ran."""
 
-    name: str
-    module: str
     insns: int = 0
     # How often its first instruction was executed.
     calls: int = 0
-
-    @property
-    def key(self):
-        return (self.module, self.name)
 
 
 @dataclasses.dataclass
@@ -40,23 +34,29 @@ class Counts:
 
     user: int = 0
     idle: int = 0
-    # By (module, function).
-    functions: dict = dataclasses.field(default_factory=dict)
+    # By (module, name); the module is empty for what is built in.
+    functions: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(Function))
 
     @property
     def kernel(self):
-        """All of the kernel but the idle loop."""
+        """All instructions of the kernel but those of waiting."""
         return sum(function.insns for function in self.functions.values())
 
-    def modules(self):
-        total = collections.Counter()
-        for function in self.functions.values():
-            total[function.module] += function.insns
-        return total
-
     def own(self, modules):
-        """What the driver made of these modules is to answer for."""
-        return sum(f.insns for f in self.functions.values() if f.module in modules or RUST.match(f.name))
+        """The functions that the driver made of these modules is to answer for."""
+        return {
+            (module, name): function
+            for (module, name), function in self.functions.items()
+            if module in modules or RUST.match(name)
+        }
+
+    def __iadd__(self, other):
+        self.user += other.user
+        self.idle += other.idle
+        for key, function in other.functions.items():
+            self.functions[key].insns += function.insns
+            self.functions[key].calls += function.calls
+        return self
 
 
 class Symbols:
@@ -84,11 +84,11 @@ class Counter:
 
     def __init__(self, guest):
         self._guest = guest
+        self._symbols = None
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(TIMEOUT)
         self._socket.connect(str(guest.folder / "insns.sock"))
         self._stream = self._socket.makefile("rb")
-        self.symbols = None
 
     def table(self):
         """How often each block was executed since the guest started: by address and length."""
@@ -99,24 +99,26 @@ class Counter:
             for address, insns, executed in struct.iter_unpack("<QQQ", self._stream.read(24 * rows))
         }
 
+    def learn(self):
+        """Reads the names of the addresses. Do it when all modules are loaded that will run."""
+        self._symbols = Symbols(self._guest)
+
     def between(self, before, after):
-        """What ran between two tables. Call it while the modules that ran are still loaded."""
-        if self.symbols is None:
-            self.symbols = Symbols(self._guest)
+        """What ran between two tables."""
         counts = Counts()
         for (address, insns), executed in after.items():
             executed -= before.get((address, insns), 0)
             if not executed:
                 continue
             if address == USER:
-                counts.user = executed
+                counts.user += executed
                 continue
             expect(address != OVERFLOW, "the plugin has too few counters for all blocks of this guest")
-            start, name, module = self.symbols.find(address)
-            if not module and name in IDLE:
+            start, name, module = self._symbols.find(address)
+            if name in IDLE:
                 counts.idle += executed * insns
                 continue
-            function = counts.functions.setdefault((module, name), Function(name, module))
+            function = counts.functions[module, name]
             function.insns += executed * insns
             if address == start:
                 function.calls += executed

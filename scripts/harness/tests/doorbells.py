@@ -3,6 +3,7 @@
 
 from .. import packet, wire
 from ..common import expect
+from ..load import Pktgen
 from ..runner import OURS, test
 from .bringup import FULL
 from .traffic import iperf3
@@ -17,30 +18,10 @@ SMALL_RING = 128
 
 def pktgen(rig, packets, burst):
     """Sends with the kernel's packet generator; returns what the NIC counted meanwhile."""
-    settings = (
-        f"count {packets}",
-        "pkt_size 60",
-        f"burst {burst}",
-        "clone_skb 0",
-        "delay 0",
-        f"dst {rig.peer.v4}",
-        f"dst_mac {rig.peer.mac}",
-    )
-    script = [
-        "set -e",
-        "modprobe pktgen",
-        "cd /proc/net/pktgen",
-        f"echo 'add_device {rig.interface}' > kpktgend_0",
-        *(f"echo '{setting}' > {rig.interface}" for setting in settings),
-        "echo start > pgctrl",
-        f"grep -q 'Result: OK' {rig.interface}",
-        "echo rem_device_all > kpktgend_0",
-        "cd /",
-        "modprobe -r pktgen",
-    ]
-    rig.model.ask({"clear": "counters"})
-    rig.guest.run("\n".join(script), timeout=120)
-    return rig.model.counters()
+    with Pktgen(rig, burst=burst) as generator:
+        rig.model.ask({"clear": "counters"})
+        generator.send(packets)
+        return rig.model.counters()
 
 
 @test(drivers=OURS, boots=(FULL,))

@@ -21,9 +21,11 @@ def ping_sizes(rig, low, high, step=1):
 
 
 def iperf3(rig, *options, seconds=SECONDS):
-    """One run of iperf3 against the peer; returns its end summary."""
-    command = f"iperf3 --client {rig.peer.v4} --time {seconds} --json {' '.join(options)}"
-    answer = json.loads(rig.guest.run(command, timeout=seconds + 60, check=False).stdout or "{}")
+    """One run of iperf3 against the peer, or as long as `options` say; returns its end summary."""
+    if seconds:
+        options = ("--time", str(seconds), *options)
+    command = f"iperf3 --client {rig.peer.v4} --json {' '.join(options)}"
+    answer = json.loads(rig.guest.run(command, timeout=(seconds or 60) + 60, check=False).stdout or "{}")
     expect("error" not in answer and answer, f"iperf3: {answer.get('error', 'no answer')}")
     return answer["end"]
 
