@@ -82,8 +82,8 @@ pub struct Knobs {
     drop_completions: u64,
     /// `die_at=N`: the process ends at the Nth register write from now.
     die_at: Option<u64>,
-    /// `fail_command=N[:fault]`: the Nth command from now fails.
-    fail_command: Option<(u64, Fault)>,
+    /// `fail_command=N[:fault[:NAME]]`: the Nth command from now fails, or the Nth of this name.
+    fail_command: Option<(u64, Fault, String)>,
     /// `fail_opcode=OPCODE[:fault]`: every command of this opcode fails; an empty value ends it.
     fail_opcode: Option<(u64, Fault)>,
     /// A command has met [`Fault::Die`].
@@ -128,7 +128,15 @@ impl Knobs {
             "tx_batch" => self.tx_batch = number(key, value)?,
             "drop_completions" => self.drop_completions = number(key, value)?,
             "die_at" => self.die_at = optional(value, |v| number(key, v))?,
-            "fail_command" => self.fail_command = optional(value, |v| fault(key, v))?,
+            "fail_command" => {
+                self.fail_command = optional(value, |v| {
+                    let mut parts = v.splitn(3, ':');
+                    let (n, kind) = (parts.next().unwrap_or(v), parts.next());
+                    let kind = kind.map_or(Ok(Fault::Error), Fault::parse)?;
+                    let name = parts.next().unwrap_or_default().to_owned();
+                    Ok((number(key, n)?, kind, name))
+                })?;
+            }
             "fail_opcode" => self.fail_opcode = optional(value, |v| fault(key, v))?,
             "fuzz" => self.fuzz.set(value)?,
             _ => {
@@ -152,15 +160,16 @@ impl Knobs {
     }
 
     /// How the command that just came in has to fail, if it has to; called once per command.
-    pub(crate) fn command_fault(&mut self, opcode: u64) -> Option<Fault> {
-        let fault = self.next_fault(opcode);
+    pub(crate) fn command_fault(&mut self, opcode: u64, name: &str) -> Option<Fault> {
+        let fault = self.next_fault(opcode, name);
         self.is_dead |= fault == Some(Fault::Die);
         fault
     }
 
-    fn next_fault(&mut self, opcode: u64) -> Option<Fault> {
-        if let Some((left, fault)) = &mut self.fail_command {
-            *left = left.saturating_sub(1);
+    fn next_fault(&mut self, opcode: u64, name: &str) -> Option<Fault> {
+        let counts = |wanted: &str| wanted.is_empty() || wanted == name;
+        if let Some((left, fault, wanted)) = &mut self.fail_command {
+            *left = left.saturating_sub(counts(wanted).into());
             if *left == 0 {
                 let fault = *fault;
                 self.fail_command = None;
@@ -222,9 +231,11 @@ impl Knobs {
 
     /// All knobs and their values.
     pub fn json(&self) -> Value {
-        let failing = |setting: Option<(u64, Fault)>| {
-            setting.map(|(n, fault)| format!("{n}:{}", fault.name()))
-        };
+        let failing = |n: u64, fault: Fault| format!("{n}:{}", fault.name());
+        let command = self.fail_command.as_ref().map(|(n, fault, name)| {
+            let separator = if name.is_empty() { "" } else { ":" };
+            failing(*n, *fault) + separator + name
+        });
         let mut all = json!({
             "answer_delay_us": self.answer_delay.as_micros() as u64,
             "command_timeout_ms": self.command_timeout_ms,
@@ -232,8 +243,8 @@ impl Knobs {
             "completion_delay_us": self.completion_delay.as_micros() as u64,
             "die_at": self.die_at,
             "drop_completions": self.drop_completions,
-            "fail_command": failing(self.fail_command),
-            "fail_opcode": failing(self.fail_opcode),
+            "fail_command": command,
+            "fail_opcode": self.fail_opcode.map(|(n, fault)| failing(n, fault)),
             "fuzz": self.fuzz.text(),
             "msix_vectors": self.msix_vectors,
             "tx_batch": self.tx_batch,
@@ -284,8 +295,19 @@ mod tests {
     fn the_nth_command_fails_once() {
         let mut knobs = Knobs::default();
         knobs.set("fail_command", "2:short").unwrap();
-        let faults: Vec<_> = (0..4).map(|_| knobs.command_fault(7)).collect();
+        let faults: Vec<_> = (0..4).map(|_| knobs.command_fault(7, "A")).collect();
         assert_eq!(faults, [None, Some(Fault::Short), None, None]);
+    }
+
+    #[test]
+    fn the_nth_command_of_a_name_fails_once() {
+        let mut knobs = Knobs::default();
+        knobs.set("fail_command", "2:zero:B").unwrap();
+        assert_eq!(knobs.json()["fail_command"], "2:zero:B");
+        let names = ["A", "B", "A", "A", "B", "B"];
+        let faults = names.map(|name| knobs.command_fault(7, name));
+        assert_eq!(faults, [None, None, None, None, Some(Fault::Zero), None]);
+        assert_eq!(knobs.json()["fail_command"], Value::Null);
     }
 
     #[test]
@@ -293,20 +315,26 @@ mod tests {
         let mut knobs = Knobs::default();
         knobs.set("fail_opcode", "0x20004:wrong").unwrap();
         assert_eq!(knobs.json()["fail_opcode"], "131076:wrong");
-        assert_eq!(knobs.command_fault(0x20003), None);
-        assert_eq!(knobs.command_fault(0x20004), Some(Fault::Wrong));
-        assert_eq!(knobs.command_fault(0x20004), Some(Fault::Wrong));
+        assert_eq!(knobs.command_fault(0x20003, "A"), None);
+        assert_eq!(knobs.command_fault(0x20004, "A"), Some(Fault::Wrong));
+        assert_eq!(knobs.command_fault(0x20004, "A"), Some(Fault::Wrong));
         knobs.set("fail_opcode", "").unwrap();
-        assert_eq!(knobs.command_fault(0x20004), None);
+        assert_eq!(knobs.command_fault(0x20004, "A"), None);
     }
 
     #[test]
     fn a_command_can_end_the_process() {
         let mut knobs = Knobs::default();
         knobs.set("fail_command", "2:die").unwrap();
-        assert_eq!((knobs.command_fault(7), knobs.is_dead()), (None, false));
+        assert_eq!(
+            (knobs.command_fault(7, "A"), knobs.is_dead()),
+            (None, false)
+        );
         let fault = Some(Fault::Die);
-        assert_eq!((knobs.command_fault(7), knobs.is_dead()), (fault, true));
+        assert_eq!(
+            (knobs.command_fault(7, "A"), knobs.is_dead()),
+            (fault, true)
+        );
     }
 
     #[test]

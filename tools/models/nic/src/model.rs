@@ -69,7 +69,7 @@ impl Bus {
     /// each command, before it executes it.
     pub fn command(&mut self, opcode: u64, name: &str) -> Option<Fault> {
         self.report.add(format!("command.{name}"), 1);
-        let fault = self.knobs.command_fault(opcode);
+        let fault = self.knobs.command_fault(opcode, name);
         self.commands.note(name, fault);
         fault
     }
