@@ -25,8 +25,6 @@ PATIENCE = 15
 FAREWELL = 2
 # Seconds in which a driver that nobody asks for anything sends what it sends by itself.
 IDLE = 5
-# Tries for a command that the driver sends by itself to stay out of the way.
-TRIES = 5
 # The faults, and the operations that the default run takes for each: all code that sends commands
 # is in them, and what a fault of the kind breaks is in them once.
 SOME = {
@@ -134,44 +132,37 @@ class Sweep:
         self.run(operation.command, check=True)
         names = [name for name, _ in self.rig.model.commands() if name not in self.background]
         self.restore(operation)
-        if each:
-            number = 1
-            while self.attempt(operation, number):
-                number += 1
-            expect(number > len(names), f"only {number - 1} of {len(names)} commands of {operation.name} failed")
-            return
         for name in dict.fromkeys(names):
-            number = names.index(name) + 1
-            expect(self.attempt(operation, number, name), f"{operation.name} has no command {number}, {name}")
+            failed = 0
+            while (each or not failed) and self.attempt(operation, name, failed + 1):
+                failed += 1
+            wanted = names.count(name) if each else 1
+            expect(failed >= wanted, f"{operation.name}: of {wanted} {name} only {failed} failed")
 
-    def attempt(self, operation, number, name=None):
-        """Fails one command, and tries again where something else came between; false if there are not
-        as many."""
-        for _ in range(TRIES):
-            try:
-                failed = self.fail(operation, number)
-            except Failure as failure:
-                raise Failure(f"{operation.name}, command {number}, {self.fault}: {failure}") from failure
-            if failed not in self.background and failed in (name or failed, None):
-                return failed is not None
-        raise Failure(f"{operation.name}: what the driver sends by itself gets in the way")
+    def attempt(self, operation, name, number):
+        """Fails a command of this name; false if there are not as many."""
+        try:
+            return self.fail(operation, name, number)
+        except Failure as failure:
+            where = f"{operation.name}, {name} {number}, {self.fault}"
+            raise Failure(f"{where}: {failure}") from failure
 
-    def fail(self, operation, number):
-        """Fails one command, and looks what that did; the name of the command, if there was one."""
+    def fail(self, operation, name, number):
+        """Fails one command, and looks what that did; whether there was one."""
         rig = self.rig
         self.run(operation.before, check=True)
         before = self.live()
         rig.model.commands()
-        rig.model.set(fail_command=f"{number}:{self.fault}")
+        rig.model.set(fail_command=f"{number}:{self.fault}:{name}")
         result = self.run(operation.command)
         rig.model.set(fail_command="")
         self.history = rig.model.commands()
-        failed = next((name for name, fault in self.history if fault), None)
+        failed = any(fault for _, fault in self.history)
         lines = self.log_lines()
         if failed and self.fault in ("error", "nothing", "short"):
             expect(
-                any(failed in line for line in lines),
-                f"the log does not name {failed}, which failed: {lines}",
+                any(name in line for line in lines),
+                f"the log does not name {name}, which failed: {lines}",
             )
         is_kept = failed and operation.up and self.judge(operation, result.rc == 0, before)
         if is_kept:
@@ -181,7 +172,7 @@ class Sweep:
         self.log_lines()
         if failed and self.fault == "nothing":
             last = next(place for place, (_, fault) in enumerate(self.history) if fault)
-            asked = [name for name, _ in self.history[last + 1 :]]
+            asked = [command for command, _ in self.history[last + 1 :]]
             expect(len(asked) <= FAREWELL, f"a device that does not answer was still asked for {asked}")
         return failed
 

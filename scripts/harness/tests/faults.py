@@ -80,7 +80,8 @@ def slow_device(rig):
     for operation in operations(rig):
         for command in (operation.before, operation.command, operation.after):
             rig.guest.run(command)
-    rig.wait_for_peer(rig.interface, rig.peer)
+    # Down and up has taken the IPv6 address along.
+    rig.bring_up()
     ping_sizes(rig, 0, 1500, 97)
     rig.unload()
     rig.model.set(answer_delay_us=0, completion_delay_us=0)

@@ -9,7 +9,7 @@ from ..operations import operations
 from ..runner import OURS, test
 from .bringup import FULL
 from .commands import HANG
-from .lifecycle import load
+from .lifecycle import LOAD, frames, load
 from .traffic import ping_sizes
 
 # Bounce buffers tell which mappings are left when the model cannot any more.
@@ -197,7 +197,10 @@ def remove_rescan(rig):
     address = rig.guest.output(f"basename $(readlink -f /sys/class/net/{rig.interface}/device)")
     for _ in range(ROUNDS):
         with load(rig):
-            time.sleep(0.5)
+            before, deadline = frames(rig), time.monotonic() + HANG
+            while frames(rig) - before <= LOAD:
+                expect(time.monotonic() < deadline, f"the load moved less than {LOAD} frames in {HANG} s")
+                time.sleep(0.1)
             rig.guest.run(f"echo 1 > /sys/bus/pci/devices/{address}/remove", timeout=HANG)
             expect(not rig.interfaces(), f"removed, the interfaces {rig.interfaces()} are left")
         rig.guest.run("echo 1 > /sys/bus/pci/rescan", timeout=HANG)
