@@ -186,7 +186,8 @@ class Guest:
             command += ["-device", json.dumps(device)]
         if boot.counted:
             command += ["-plugin", f"{settings.plugin},socket={self.folder / 'insns.sock'}"]
-            command += ["-qmp", f"unix:{self.folder / 'qmp.sock'},server=on,wait=off"]
+            command += ["-chardev", f"socket,id=qmp,path={self.folder / 'qmp.sock'},server=on,wait=off"]
+            command += ["-mon", "chardev=qmp,mode=control"]
         return command
 
     def _connect(self, timeout):

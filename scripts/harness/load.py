@@ -41,7 +41,7 @@ class Pktgen:
         self._do(
             f"echo 'count {packets}' > {self._device}",
             f"echo start > {PKTGEN}/pgctrl",
-            f"grep -q 'Result: OK' {self._device}",
+            f"grep 'Result: OK' {self._device} || (cat {self._device}; false)",
         )
 
     def start(self):

@@ -200,6 +200,7 @@ class Runner:
         with_modules = True
         try:
             build.build_models(self.settings, log)
+            build.build_plugin(self.settings, log)
             try:
                 build.build_modules(self.settings, log)
                 build.build_foreign_modules(self.settings, log)

@@ -12,4 +12,5 @@ from . import (  # noqa: F401
     commands,
     removal,
     lifecycle,
+    counting,
 )
