@@ -147,6 +147,8 @@ enum Mutation {
     Large,
     /// A field is anything.
     Any,
+    /// The owner bits are ahead of their time.
+    Owner,
     /// An older entry instead, most often as if it were new.
     Replay,
     /// The place of the entry is left as it is.
@@ -157,13 +159,14 @@ enum Mutation {
 
 impl Mutation {
     /// All, and those of a value alone first.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Flip,
         Self::Zero,
         Self::Ones,
         Self::OffByOne,
         Self::Large,
         Self::Any,
+        Self::Owner,
         Self::Replay,
         Self::Gap,
         Self::Early,
@@ -178,6 +181,7 @@ impl Mutation {
             Self::OffByOne => "off_by_one",
             Self::Large => "large",
             Self::Any => "any",
+            Self::Owner => "owner",
             Self::Replay => "replay",
             Self::Gap => "gap",
             Self::Early => "early",
@@ -198,9 +202,11 @@ struct Setting {
     /// One write in this many is changed.
     rate: u64,
     kinds: [bool; Kind::ALL.len()],
+    /// The one mutation that was asked for, if it was.
+    only: Option<Mutation>,
 }
 
-/// The knob `fuzz=SEED:RATE[:KIND+KIND...]`, and the state behind it.
+/// The knob `fuzz=SEED:RATE[:KIND+KIND...[:MUTATION]]`, and the state behind it.
 #[derive(Debug, Default)]
 pub struct Fuzz {
     setting: Option<Setting>,
@@ -220,9 +226,10 @@ impl Fuzz {
         }
         let usage = || {
             let kinds = Kind::ALL.map(Kind::name).join("+");
-            format!("fuzz takes SEED:RATE[:KINDS], RATE at least 1, KINDS some of {kinds}; not \"{text}\"")
+            let mutations = Mutation::ALL.map(Mutation::name).join(", ");
+            format!("fuzz takes SEED:RATE[:KINDS[:MUTATION]], RATE at least 1, KINDS some of {kinds}, MUTATION one of {mutations}; not \"{text}\"")
         };
-        let mut parts = text.splitn(3, ':');
+        let mut parts = text.splitn(4, ':');
         let mut number = || parts.next()?.parse::<u64>().ok();
         let (seed, rate) = number().zip(number()).ok_or_else(usage)?;
         let mut kinds = [true; Kind::ALL.len()];
@@ -233,6 +240,15 @@ impl Fuzz {
                 return Err(usage());
             }
         }
+        let only = match parts.next() {
+            None => None,
+            Some(name) => Some(
+                Mutation::ALL
+                    .into_iter()
+                    .find(|mutation| mutation.name() == name)
+                    .ok_or_else(usage)?,
+            ),
+        };
         if rate == 0 {
             return Err(usage());
         }
@@ -241,6 +257,7 @@ impl Fuzz {
                 text: text.to_owned(),
                 rate,
                 kinds,
+                only,
             }),
             random: Random::new(seed),
             history: Default::default(),
@@ -264,6 +281,12 @@ impl Fuzz {
         }
     }
 
+    fn choose(&mut self, mutations: &[Mutation]) -> Mutation {
+        let any = mutations[self.random.below(mutations.len() as u64) as usize];
+        let only = self.setting.as_ref().and_then(|setting| setting.only);
+        only.unwrap_or(any)
+    }
+
     fn note(report: &Report, kind: Kind, what: &str) {
         report.lie();
         report.add("fuzz.mutations", 1);
@@ -272,7 +295,11 @@ impl Fuzz {
 
     /// How often to put the next entry into its queue; asked once per entry, before it has a place.
     pub fn fate(&mut self, report: &Report, kind: Kind) -> Fate {
-        if !self.strikes(kind, FATES) {
+        let is_asked_for = self
+            .setting
+            .as_ref()
+            .is_some_and(|setting| setting.only.is_none());
+        if !is_asked_for || !self.strikes(kind, FATES) {
             return Fate::Once;
         }
         let (fate, name) = match self.random.below(3) {
@@ -309,7 +336,7 @@ impl Fuzz {
             self.remember(kind, entry);
             return in_order(entry);
         }
-        let mutation = Mutation::ALL[self.random.below(Mutation::ALL.len() as u64) as usize];
+        let mutation = self.choose(&Mutation::ALL);
         Self::note(dma.report(), kind, mutation.name());
         let mut changed = entry.to_vec();
         match mutation {
@@ -322,6 +349,14 @@ impl Fuzz {
             }
             Mutation::Replay => {
                 self.replay(layout, &mut changed);
+                in_order(&changed)?;
+            }
+            Mutation::Owner if layout.owner.is_some() => {
+                for owner in layout.owner.iter().filter(|owner| owner.fits(entry)) {
+                    // Not the lap before, which is an entry that is not there yet.
+                    let ahead = 1 + self.random.below(owner.max().max(2) - 1);
+                    owner.set(&mut changed, owner.get(entry).wrapping_add(ahead));
+                }
                 in_order(&changed)?;
             }
             _ => {
@@ -339,7 +374,7 @@ impl Fuzz {
         if !self.strikes(Kind::Register, 1) {
             return value;
         }
-        let mutation = Mutation::ALL[self.random.below(Mutation::OF_VALUES as u64) as usize];
+        let mutation = self.choose(&Mutation::ALL[..Mutation::OF_VALUES]);
         Self::note(report, Kind::Register, mutation.name());
         let mut bytes = value.to_le_bytes();
         self.change(mutation, Field::new(0, len * 8), &mut bytes);
@@ -575,12 +610,36 @@ mod tests {
     #[test]
     fn settings_that_make_no_sense_are_refused() {
         let mut fuzz = Fuzz::default();
-        for text in ["1", "1:0", "x:2", "1:2:", "1:2:packets", "1:2:event+x"] {
+        for text in [
+            "1",
+            "1:0",
+            "x:2",
+            "1:2:",
+            "1:2:packets",
+            "1:2:event+x",
+            "1:2:event:x",
+        ] {
             assert!(fuzz.set(text).unwrap_err().contains("SEED:RATE"), "{text}");
         }
         assert_eq!(fuzz.text(), None);
         fuzz.set("1:2:event+command").unwrap();
         assert_eq!(fuzz.text(), Some("1:2:event+command"));
+    }
+
+    #[test]
+    fn one_mutation_alone() {
+        let mut rig = Rig::new("8:1:completion:owner");
+        let seen = rig.write(&LAYOUT, 200);
+        assert_eq!(rig.report.get("fuzz.completion.owner"), rig.mutations());
+        for (seen, original) in seen.iter().zip(originals(200)) {
+            assert_eq!(seen[..15], original[..15]);
+            let [now, then] = [seen[15], original[15]].map(|byte| byte >> 5);
+            assert!(
+                now != then && now != then.wrapping_sub(1) & 7,
+                "{then}: {now}"
+            );
+        }
+        assert!((0..100).all(|_| rig.fuzz.fate(&rig.report, Kind::Completion) == Fate::Once));
     }
 
     #[test]

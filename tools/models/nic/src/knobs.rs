@@ -88,7 +88,7 @@ pub struct Knobs {
     fail_opcode: Option<(u64, Fault)>,
     /// A command has met [`Fault::Die`].
     is_dead: bool,
-    /// `fuzz=SEED:RATE[:KIND+KIND...]`: the device lies in one of RATE things that it writes or answers, by KIND
+    /// `fuzz=SEED:RATE[:KIND+KIND...[:MUTATION]]`: the device lies in one of RATE things that it writes or answers, by KIND
     /// (completion, event, command, register; default all); an empty value ends it.
     pub fuzz: Fuzz,
     declared: &'static [&'static str],
