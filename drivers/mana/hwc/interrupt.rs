@@ -94,6 +94,17 @@ impl HwcInterrupt {
         match event {
             Event::Completion { cq: _ } => self.complete(),
             Event::Test => shared.tested.complete(),
+            // Once the channel is up, where it is read and what rings it does not change under it.
+            Event::HwcInitEqIdDb { .. } | Event::HwcInitData { .. } | Event::HwcInitDone
+                if self.completion_reader.is_some() =>
+            {
+                if netdev::log::ratelimit() {
+                    dev_warn!(
+                        self.dev,
+                        "the device starts a channel that is up, ignored\n"
+                    );
+                }
+            }
             Event::HwcInitEqIdDb { eq, doorbell } => {
                 shared.eq.store(eq, Ordering::Relaxed);
                 shared.doorbell_page.store(doorbell, Ordering::Relaxed);
