@@ -239,6 +239,7 @@ impl Interrupt for EventInterrupt {
         }
         if self.reader.take_overrun() {
             self.counters.eq_overrun.add(1);
+            wake = Wake::Lost;
         }
         self.reader.arm(&self.doorbell, self.queue.id());
         wake

@@ -178,16 +178,19 @@ impl RxRing for Rx {
         if let Some(packet) = self.next_packet() {
             return Some(packet);
         }
-        let Some(cqe) = self.completions.next(self.queue.completions()) else {
-            if self.completions.take_overrun() {
-                self.counters.cq_overrun.add(1);
-            }
-            return None;
-        };
+        let cqe = self.completions.next(self.queue.completions())?;
         Some(self.begin(&cqe))
     }
 
     fn settle(&mut self, arm: Arm) {
         self.completions.settle(arm);
+    }
+
+    fn take_lost(&mut self) -> bool {
+        let lost = self.completions.take_overrun();
+        if lost {
+            self.counters.cq_overrun.add(1);
+        }
+        lost
     }
 }

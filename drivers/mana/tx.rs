@@ -316,13 +316,7 @@ impl TxReap for Reap {
     fn next(&mut self) -> Option<TxDone> {
         let cqe = self
             .completions
-            .next::<Completion>(self.queue.completions());
-        let Some(cqe) = cqe else {
-            if self.completions.take_overrun() {
-                self.counters.cq_overrun.add(1);
-            }
-            return None;
-        };
+            .next::<Completion>(self.queue.completions())?;
         if !cqe.is_sq() || cqe.wq() != self.queue.id() || !cqe.data.is_ethernet() {
             // Of no packet of this queue.
             self.counters.tx_cqe_unknown_type.add(1);
@@ -336,5 +330,13 @@ impl TxReap for Reap {
 
     fn settle(&mut self, arm: Arm) {
         self.completions.settle(arm);
+    }
+
+    fn take_lost(&mut self) -> bool {
+        let lost = self.completions.take_overrun();
+        if lost {
+            self.counters.cq_overrun.add(1);
+        }
+        lost
     }
 }

@@ -47,6 +47,7 @@ use kernel::{
     cpumask::Cpumask,
     error::to_result,
     prelude::*,
+    time::Delta,
     types::Opaque, //
 };
 
@@ -233,11 +234,12 @@ impl<T> Device<T> {
         Ok(result)
     }
 
-    /// Has [`Operations::reset`] run soon. Context: any.
+    /// Has [`Operations::reset`] run once, `delay` from now, instead of when it
+    /// was to run by an earlier call. Context: any.
     ///
-    /// Does nothing if it is on its way already, or the device is going.
-    pub fn schedule_reset(&self) {
-        self.private().reset.schedule();
+    /// Does nothing if the device is going.
+    pub fn schedule_reset(&self, delay: Delta) {
+        self.private().reset.schedule(delay);
     }
 
     /// Takes a reference to the device that may outlive the lock.

@@ -103,7 +103,7 @@ impl<T: Run> Drop for Work<T> {
     }
 }
 
-fn jiffies(delay: Delta) -> c_ulong {
+pub(crate) fn jiffies(delay: Delta) -> c_ulong {
     msecs_to_jiffies(u32::try_from(delay.as_millis_ceil().max(0)).unwrap_or(u32::MAX))
 }
 

@@ -5,9 +5,14 @@
 use kernel::{
     prelude::*,
     str::CString,
-    sync::Arc, //
+    sync::Arc,
+    time::Delta, //
 };
 use netdev::{
+    device::{
+        Device,
+        Held, //
+    },
     irq::{
         Handler,
         IrqReturn,
@@ -36,16 +41,42 @@ use crate::{
         VectorParts,
         Wake, //
     },
+    port::Port,
     rx,
     stats::ChannelStats,
     tx, //
 };
+
+/// Time from the loss of completions or events to the reset: a device that does nothing but lose them is not to
+/// keep the machine busy.
+const RESET_DELAY: Delta = Delta::from_secs(1);
+
+/// Has the port reset.
+pub(crate) struct Reset<N: Nic> {
+    dev: Held<Port<N>>,
+    index: u16,
+}
+
+impl<N: Nic> Reset<N> {
+    /// The device has lost what came for the channel. Any context.
+    #[cold]
+    fn lost(&self, what: &str) {
+        netdev::netdev_err_ratelimited!(
+            &*self.dev,
+            "channel {}: the device has lost {}, resetting\n",
+            self.index,
+            what
+        );
+        self.dev.schedule_reset(RESET_DELAY);
+    }
+}
 
 /// What NAPI owns of a channel. In drop order: queues before the vector that they are made on.
 pub(crate) struct Poller<N: Nic> {
     pub(crate) tx: tx::Consumer<N::TxReap>,
     pub(crate) rx: rx::Queue<N::RxRing>,
     pub(crate) vector: N::Vector,
+    reset: Reset<N>,
 }
 
 impl<N: Nic> Poll for Poller<N> {
@@ -53,10 +84,16 @@ impl<N: Nic> Poll for Poller<N> {
 
     fn poll(&mut self, cx: &PollContext<'_>) -> u32 {
         let tx_left = self.tx.poll(cx);
+        if self.tx.take_lost() {
+            self.reset.lost("send completions");
+        }
         match cx.budget() {
             Budget::TxOnly => 0,
             Budget::Rx(budget) => {
                 let received = self.rx.poll(cx, budget.get());
+                if self.rx.take_lost() {
+                    self.reset.lost("receive completions");
+                }
                 // That work is left, only a used-up budget can say.
                 if tx_left {
                     budget.get()
@@ -78,12 +115,15 @@ impl<N: Nic> Poll for Poller<N> {
 struct Line<N: Nic> {
     interrupt: N::Interrupt,
     napi: NapiRef,
+    reset: Reset<N>,
 }
 
 impl<N: Nic> Handler for Line<N> {
     fn handle(&mut self) -> IrqReturn {
-        if self.interrupt.interrupt() == Wake::Poll {
-            self.napi.schedule();
+        match self.interrupt.interrupt() {
+            Wake::Poll => self.napi.schedule(),
+            Wake::Nothing => {}
+            Wake::Lost => self.reset.lost("events"),
         }
         IrqReturn::Handled
     }
@@ -108,14 +148,20 @@ impl<N: Nic> Channel<N> {
     ///
     /// What the vendor's hardware says, or `ENOMEM`; nothing is left behind.
     pub(crate) fn new(
-        nic: &N,
+        dev: &Device<Port<N>>,
         session: &N::Session,
         config: &Config,
         index: u16,
         stats: &Arc<ChannelStats>,
         lock: &RtnlLock<'_>,
     ) -> Result<(Self, tx::Producer<N::TxSend>)> {
-        let id = u32::from(index);
+        let (nic, id) = (dev.nic(), u32::from(index));
+        let reset = || -> Result<_> {
+            Ok(Reset {
+                dev: dev.hold(lock)?,
+                index,
+            })
+        };
         let VectorParts {
             interrupt,
             vector,
@@ -138,10 +184,12 @@ impl<N: Nic> Channel<N> {
             tx: consumer,
             rx,
             vector,
+            reset: reset()?,
         };
         let handler = Line {
             interrupt,
             napi: napi.handle(),
+            reset: reset()?,
         };
         let napi = napi.attach(poller)?;
         let name = CString::try_from_fmt(fmt!("{}-{}", lock.name(), index))?;

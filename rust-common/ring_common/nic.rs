@@ -220,6 +220,8 @@ pub enum Wake {
     Poll,
     /// Nothing for NAPI.
     Nothing,
+    /// The device has lost events: no more come until the port is reset.
+    Lost,
 }
 
 /// Device side of a vector, as NAPI sees it.
@@ -269,6 +271,12 @@ pub trait TxReap: Send + 'static {
 
     /// Called once at the end of each poll, arms the queue where the device has that per queue.
     fn settle(&mut self, arm: Arm);
+
+    /// Whether the device has lost completions (MANA, mlx5: it overran the queue), so that no more come until the
+    /// port is reset; true once. Called behind the last [`TxReap::next`] of each poll.
+    fn take_lost(&mut self) -> bool {
+        false
+    }
 }
 
 /// What the device said about sent packets.
@@ -298,6 +306,11 @@ pub trait RxRing: Send + 'static {
 
     /// Called once at the end of each poll, arms the queue where the device has that per queue.
     fn settle(&mut self, arm: Arm);
+
+    /// As [`TxReap::take_lost`].
+    fn take_lost(&mut self) -> bool {
+        false
+    }
 }
 
 /// What the device said about the oldest RX buffer.

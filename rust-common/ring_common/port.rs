@@ -196,7 +196,7 @@ impl<N: Nic> Port<N> {
         let mut channels = KVec::new();
         for (index, stats) in (0..config.queues).zip(&dev.stats) {
             let index = u16::try_from(index)?;
-            let (channel, producer) = Channel::new(nic, &session, &config, index, stats, lock)?;
+            let (channel, producer) = Channel::new(dev, &session, &config, index, stats, lock)?;
             producers.push(producer, GFP_KERNEL)?;
             channels.push(channel, GFP_KERNEL)?;
         }

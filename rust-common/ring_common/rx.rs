@@ -181,6 +181,11 @@ impl<R: RxRing> Queue<R> {
         }
     }
 
+    /// As [`TxReap::take_lost`](crate::nic::TxReap::take_lost).
+    pub(crate) fn take_lost(&mut self) -> bool {
+        self.hw.take_lost()
+    }
+
     /// Ends a poll on the device's side.
     pub(crate) fn settle(&mut self, arm: Arm) {
         self.hw.settle(arm);

@@ -361,6 +361,11 @@ impl<R: TxReap> Consumer<R> {
         }
     }
 
+    /// As [`TxReap::take_lost`].
+    pub(crate) fn take_lost(&mut self) -> bool {
+        self.hw.take_lost()
+    }
+
     /// Ends a poll on the device's side.
     pub(crate) fn settle(&mut self, arm: Arm) {
         self.hw.settle(arm);

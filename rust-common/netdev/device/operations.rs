@@ -25,7 +25,8 @@ use crate::{
 use kernel::{
     build_error,
     error::VTABLE_DEFAULT_ERROR,
-    prelude::*, //
+    prelude::*,
+    time::Delta, //
 };
 
 /// Callbacks of a network device, implemented for the driver's data in it.
@@ -82,7 +83,7 @@ pub trait Operations: ethtool::Operations + Send + Sync + Sized + 'static {
     /// Context: softirq, all TX queues frozen.
     fn tx_timeout(dev: &Device<Self>, queue: u32) {
         crate::netdev_err_ratelimited!(dev, "TX queue {} is stuck, resetting\n", queue);
-        dev.schedule_reset();
+        dev.schedule_reset(Delta::ZERO);
     }
 
     /// Brings a device that misbehaved back to work, some time after

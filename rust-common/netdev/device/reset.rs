@@ -6,7 +6,10 @@ use super::{
     Device,
     Operations, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    work::jiffies, //
+};
 use core::{
     marker::PhantomPinned,
     ptr::NonNull, //
@@ -14,6 +17,7 @@ use core::{
 use kernel::{
     prelude::*,
     sync::LockClassKey,
+    time::Delta,
     types::Opaque, //
 };
 
@@ -26,7 +30,7 @@ use kernel::{
 #[pin_data]
 pub(super) struct Reset {
     #[pin]
-    work: Opaque<bindings::work_struct>,
+    work: Opaque<bindings::delayed_work>,
     dev: NonNull<bindings::net_device>,
     #[pin]
     _pin: PhantomPinned,
@@ -49,38 +53,32 @@ impl Reset {
     pub(super) unsafe fn new<T: Operations>(
         dev: NonNull<bindings::net_device>,
     ) -> impl PinInit<Self> {
-        let key: Pin<&'static LockClassKey> = kernel::static_lock_class!();
+        let class: Pin<&'static LockClassKey> = kernel::static_lock_class!();
         // INVARIANT: `work` is initialised here with `run::<T>`; the caller
         // promises what `dev` is.
         pin_init!(Self {
-            // SAFETY:
-            // - `slot` is valid for writes, and stays in place.
-            // - The function, the name and the key live as long as the module.
+            // SAFETY: `slot` is valid for writes, and stays in place. The class is
+            // static.
             work <- Opaque::ffi_init(|slot| unsafe {
-                bindings::init_work_with_key(
-                    slot,
-                    Some(run::<T>),
-                    false,
-                    c"netdev::Reset".as_char_ptr(),
-                    key.as_ptr(),
-                )
+                bindings::rc_helper_work_init(slot, Some(run::<T>), class.as_ptr())
             }),
             dev,
             _pin: PhantomPinned,
         })
     }
 
-    /// Has the work run soon. Context: any.
-    pub(super) fn schedule(&self) {
+    /// Has the work run after `delay`, instead of when it was scheduled for before. Context: any.
+    pub(super) fn schedule(&self, delay: Delta) {
         // SAFETY:
         // - The system's workqueue lives as long as the system.
         // - The work item is initialised by the type invariants, and lives until
         //   after `disable`, which waits for it, by the contract of `new`.
         unsafe {
-            bindings::queue_work_on(
+            bindings::mod_delayed_work_on(
                 bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
                 bindings::system_dfl_long_wq,
                 self.work.get(),
+                jiffies(delay),
             )
         };
     }
@@ -89,7 +87,7 @@ impl Reset {
     /// the caller holds neither rtnl nor the instance lock.
     pub(super) fn disable(&self) {
         // SAFETY: The work item is initialised by the type invariants.
-        unsafe { bindings::disable_work_sync(self.work.get()) };
+        unsafe { bindings::disable_delayed_work_sync(self.work.get()) };
     }
 }
 
@@ -97,11 +95,14 @@ impl Reset {
 ///
 /// # Safety
 ///
-/// `work` is that of a `Reset` which meets its invariants for this `T`.
+/// `work` is the first field of that of a `Reset` which meets its invariants
+/// for this `T`.
 unsafe extern "C" fn run<T: Operations>(work: *mut bindings::work_struct) {
-    // SAFETY: `work` is the field of a `Reset`, by the contract of this
+    // SAFETY: By the contract of this function.
+    let delayed = unsafe { kernel::container_of!(work, bindings::delayed_work, work) };
+    // SAFETY: `delayed` is the field of a `Reset`, by the contract of this
     // function; `Opaque` is transparent.
-    let reset = unsafe { &*kernel::container_of!(Opaque::cast_from(work), Reset, work) };
+    let reset = unsafe { &*kernel::container_of!(Opaque::cast_from(delayed), Reset, work) };
     // SAFETY: `dev` is a `Device<T>` by the invariants of `Reset`, and waits for
     // this work before it goes.
     let dev = unsafe { Device::<T>::from_raw(reset.dev.as_ptr()) };
