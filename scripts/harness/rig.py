@@ -23,7 +23,8 @@ class Rig:
     def __init__(self, settings: Settings, driver: Driver, boot: Boot, folder: pathlib.Path, payload):
         self.settings = settings
         self.driver = driver
-        self.folder = folder
+        self.folder = self._first_folder = folder
+        self._restarts = 0
         self.payload = payload
         # dma_in_use() before the driver came for the first time.
         self.idle_dma = None
@@ -62,6 +63,21 @@ class Rig:
     @property
     def model(self):
         return self.models[0]
+
+    def restart(self):
+        """A new guest with a new model, in place of a guest that is not to be used any more."""
+        excused, boot = self.log.excused, self.guest.boot
+        self.guest.close()
+        self.model.close()
+        self.servers.close()
+        self._restarts += 1
+        self.folder = self._first_folder / str(self._restarts)
+        self.folder.mkdir()
+        self.servers = wire.Servers()
+        self._boot(boot)
+        self.log = KernelLog(self.guest)
+        self.log.excused = excused
+        self.idle_dma = None
 
     @property
     def peer(self):
