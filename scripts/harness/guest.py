@@ -24,10 +24,12 @@ CONSOLE_LIMIT = 64 << 20
 # A guest that the processor runs itself is ready sooner than this, or never.
 NATIVE_TIMEOUT = 15
 NATIVE = ("-accel", "kvm", "-cpu", "host")
+# Each round of a string instruction counts as one: without these features the kernel copies and clears with
+# loops whose instructions mean something.
+COUNTED = ("-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm,-fsrs,-fzrm")
 # The guest's clock follows its instructions, so that how many timer interrupts fall into a piece of work
-# does not depend on how busy this machine is. Each round of a string instruction counts as one: without
-# these features the kernel copies and clears with loops whose instructions mean something.
-COUNTED = ("-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm,-fsrs,-fzrm", "-icount", "shift=0")
+# does not depend on how busy this machine is. QEMU 11.1.3 does not survive that with several processors.
+COUNTED_ONE = ("-accel", "tcg,thread=single", *COUNTED[2:], "-icount", "shift=0")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Guest:
             settings.qemu,
             *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
             *("-machine", "q35,memory-backend=mem"),
-            *(COUNTED if boot.counted else settings.accelerator),
+            *(settings.accelerator if not boot.counted else COUNTED_ONE if boot.cpus == 1 else COUNTED),
             *("-smp", smp, "-m", memory),
             *("-object", f"memory-backend-memfd,id=mem,size={memory},share=on"),
             *("-kernel", str(kernel / settings.image), "-initrd", str(kernel / "initrd")),
@@ -187,7 +189,7 @@ class Guest:
         if boot.counted:
             command += ["-plugin", f"{settings.plugin},socket={self.folder / 'insns.sock'}"]
             command += ["-chardev", f"socket,id=qmp,path={self.folder / 'qmp.sock'},server=on,wait=off"]
-            command += ["-mon", "chardev=qmp,mode=control"]
+            command += ["-object", "monitor-qmp,id=monitor,chardev=qmp"]
         return command
 
     def _connect(self, timeout):

@@ -86,11 +86,9 @@ class Bench:
         )
         if plan.cpus:
             self.alternate(
-                "growth",
-                1,
-                growth.boot(plan.cpus),
-                lambda rig: growth.measure(rig, results, plan.queues, plan.rings),
+                "queues", 1, growth.boot(plan.cpus), lambda rig: growth.over_queues(rig, results, plan.queues)
             )
+            self.alternate("rings", 1, counts.BOOT, lambda rig: growth.over_rings(rig, results, plan.rings))
 
 
 def run(settings, folder, shown_folder, options):

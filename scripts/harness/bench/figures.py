@@ -5,6 +5,11 @@ import dataclasses
 import statistics
 
 
+# What every model counts, by how the names begin and do not end.
+DEVICE = ("doorbell_", "cqes", "irq.raised", "dma.")
+DEVICE_NOT = ("_max", "_empty")
+
+
 @dataclasses.dataclass(frozen=True)
 class Figure:
     """One figure; `goal`: ours must not be more than the stock driver's."""
@@ -45,6 +50,12 @@ class Results:
 
     def add(self, driver, figure, value):
         self._values.setdefault(figure, {}).setdefault(driver.module, []).append(value)
+
+    def device(self, driver, load, counters, packets):
+        """What the device saw for each packet of a load."""
+        for key, value in counters.items():
+            if key.startswith(DEVICE) and not key.endswith(DEVICE_NOT):
+                self.add(driver, Figure("device", f"{load}: {key}", "per packet"), value / packets)
 
     def profile(self, driver, load, rows):
         self.profiles.setdefault(load, {})[driver.module] = rows

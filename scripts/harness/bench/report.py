@@ -26,7 +26,7 @@ the driver's module, for ours also ring_common and every Rust function and Rust 
 packets are those of pktgen, received ones are UDP floods that the model makes; each interrupt is for a fixed
 number of packets. Rounds of string instructions are avoided (no ERMS, no FSRM). Throughput is that of an
 emulated machine: compare it within a row, it says nothing about silicon. Values are medians; the spread is
-largest less smallest, by the median; ratios are medians of pairs. Documentation/performance.rst says more.</p>
+largest less smallest, by the median, half of which stands after it; ratios are medians of pairs. Documentation/performance.rst says more.</p>
 """
 STYLE = """
 body { font-family: sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }

@@ -43,6 +43,10 @@ def measure(rig, results, udp_loads):
         ("TCP_MAERTS", "Mbit/s"),
         ("TCP_RR", "transactions/s"),
     ):
+        rig.model.ask({"clear": "counters"})
         add(name, unit, traffic.netperf(rig, name, seconds=SECONDS))
+        counters = rig.model.counters()
+        frames = counters["port0.in_frames"] + counters["port0.out_frames"]
+        results.device(rig.driver, f"{name}, {place}", counters, frames)
     rig.check()
     rig.unload()
