@@ -22,6 +22,10 @@ modules: check-kdir
 modules_install: modules
 	$(kbuild) CONFIG_MODULE_SIG_ALL= modules_install
 
+# The module of the tests that loses memory on purpose.
+leak: check-kdir
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/tools/selftests/leak MO=$(abspath $(MO))/leak modules
+
 clean:
 	rm -rf build
 
@@ -48,6 +52,7 @@ check-kdir:
 help:
 	@echo "  modules (default)  ring_common.ko and the drivers, for the kernel in KDIR"
 	@echo "  modules_install    install them (INSTALL_MOD_PATH= and the like as in the kernel)"
+	@echo "  leak               leak.ko, which loses memory on purpose, for tests"
 	@echo "  clean              remove build/"
 	@echo "  fmt, fmt-check     format the Rust sources, or only check them"
 	@echo "  clippy             build with clippy, warnings are errors"
@@ -56,4 +61,4 @@ help:
 	@echo "  KDIR=DIR  kernel build directory with Rust crates [$(KDIR)]"
 	@echo "  MO=DIR    output directory [build/<kernel release>]"
 
-.PHONY: modules modules_install clean fmt fmt-check clippy w1 check-kdir help
+.PHONY: modules modules_install leak clean fmt fmt-check clippy w1 check-kdir help

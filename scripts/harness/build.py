@@ -86,7 +86,7 @@ def build_plugin(settings: Settings, log):
 
 
 def build_modules(settings: Settings, log):
-    make(settings, log, "modules")
+    make(settings, log, "modules", *(("leak",) if settings.debug else ()))
 
 
 def build_foreign_modules(settings: Settings, log):
@@ -120,6 +120,8 @@ def build_payload(settings: Settings, log, with_modules=True):
         foreign.mkdir()
         for module in (settings.foreign / "build/drivers").rglob("*.ko"):
             shutil.copy(module, foreign)
+        if settings.debug:
+            shutil.copy(settings.modules / "leak/leak.ko", tree / modules)
 
     image = settings.kernel / f"payload-{content_hash(tree)}.squashfs"
     if image.exists():

@@ -50,7 +50,7 @@ class KernelLog:
         self._fresh()
 
     def _fresh(self):
-        lines = self._guest.run("dmesg --raw", timeout=30).stdout.splitlines()
+        lines = self._guest.run("dmesg --raw", timeout=120).stdout.splitlines()
         if len(lines) < self._seen or (self._seen and lines[0] != self._first):
             raise Failure("the kernel's log has wrapped, lines are lost")
         self._first = lines[0] if lines else ""

@@ -87,10 +87,11 @@ class Boot:
             f"kfence.sample_interval={0 if self.counted else 1}",
         ]
         if debug:
-            # Every report, not only the first. While the processor is identified the kernel forgets for
-            # a moment that it has five levels of page tables; an interrupt in between makes KASAN report
-            # each address, without end.
-            arguments += ["kasan_multi_shot", "no5lvl"]
+            # Every report, not only the first; and who holds which page.
+            arguments += ["kasan_multi_shot", "page_owner=on"]
+            # While the processor is identified the kernel forgets for a moment that it has five levels of
+            # page tables; an interrupt in between makes KASAN report each address, without end.
+            arguments += ["no5lvl"]
         if self.counted:
             # One way to wait, whatever the governor of the idle states thinks, and no kernel thread
             # that looks at memory all the time.

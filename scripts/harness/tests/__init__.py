@@ -14,4 +14,5 @@ from . import (  # noqa: F401
     liar,
     lifecycle,
     counting,
+    allocations,
 )
