@@ -101,4 +101,6 @@ def late_answer(rig):
     expect(stopped > 0, "the late answer was not stopped")
     rig.model.set(answer_delay_us=0)
     rig.unload()
+    # The driver resets what it gave up, and the kernel says so.
+    rig.log.reported(rig.driver.module)
     rig.ensure_up()
