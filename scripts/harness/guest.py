@@ -88,8 +88,8 @@ class Boot:
             f"kfence.sample_interval={0 if self.counted else 1}",
         ]
         if debug:
-            # Every report, not only the first; and who holds which page.
-            arguments += ["kasan_multi_shot", "page_owner=on"]
+            # Every report, not only the first; and who holds which page and which slab object.
+            arguments += ["kasan_multi_shot", "page_owner=on", "slab_debug=U"]
             # While the processor is identified the kernel forgets for a moment that it has five levels of
             # page tables; an interrupt in between makes KASAN report each address, without end.
             arguments += ["no5lvl"]

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import time
 
 from ..common import expect
@@ -94,7 +95,8 @@ def judge(rig, operation, total, results):
             f"{name}: allocation {result['n']} fails, and with it what worked before: {said!r}",
         )
         expect(result["well"], f"{name}: once allocation {result['n']} has failed, nothing works: {said!r}")
-    rig.log.check([PROBE_FAILED])
+    for line in rig.log.reported(rig.device):
+        expect(re.search(PROBE_FAILED, line), f"{name}: the kernel logged {line}")
 
 
 @test(drivers=OURS, boots=(FULL,), debug=True)
@@ -105,10 +107,12 @@ def leaks_are_seen(rig):
     witnesses = Witnesses(rig.guest, ("leak",), "leak")
     witnesses.check()
     rig.guest.run("echo 1 > /sys/module/leak/parameters/lose")
-    seen = "\n".join(witnesses.pages_and_mappings() + witnesses.unreferenced())
-    for way in ("lose_slab", "lose_vmalloc", "lose_percpu", "lose_pages"):
-        expect(f"{way}+" in seen, f"no witness has seen {way}:\n{seen}")
-    expect("20 mappings of leak" in seen, f"the DMA core does not count what is mapped:\n{seen}")
+    held, lost = "\n".join(witnesses.held()), "\n".join(witnesses.unreferenced())
+    for way in ("lose_slab", "lose_vmalloc", "lose_pages", "lose_coherent"):
+        expect(f"{way}+" in held, f"no call chain leads to {way}:\n{held}")
+    expect("20 mappings of leak" in held, f"the DMA core does not count what is mapped:\n{held}")
+    for way in ("lose_slab", "lose_vmalloc", "lose_percpu"):
+        expect(f"{way}+" in lost, f"kmemleak does not report {way}:\n{lost}")
 
 
 @test(drivers=OURS, boots=(FULL,), debug=True, timeout=300)
