@@ -93,6 +93,7 @@ class Bench:
 
 def run(settings, folder, shown_folder, options):
     """Measures, and leaves all figures as JSON and as a page."""
+    revisions = report.revisions(settings)
     steps = (build.build_models, build.build_plugin, build.build_modules, build.build_foreign_modules)
     for step in steps:
         with Phase(step.__name__.replace("_", " ")):
@@ -108,7 +109,7 @@ def run(settings, folder, shown_folder, options):
             Bench(settings, folder, payload, every[-1]).run(chosen, options.quick)
     except Failure as error:
         failure = error
-    report.write(settings, folder, every)
+    report.write(folder, revisions, every)
     print(f"\n  The page: {shown_folder}/bench.html, every value: {shown_folder}/bench.json")
     if failure:
         print(f"\nbench: {failure}\n  what explains it is in {shown_folder}")

@@ -214,8 +214,7 @@ def page(meta, every):
     return "\n".join(parts) + "\n"
 
 
-def write(settings, folder, every):
-    meta = revisions(settings)
+def write(folder, meta, every):
     data = {"revisions": meta, "vendors": {results.vendor: results.json() for results in every}}
     (folder / "bench.json").write_text(json.dumps(data, indent=1) + "\n")
     import matplotlib
