@@ -104,9 +104,10 @@ class Model:
         return self.do("commands")
 
     def kill(self):
-        """Ends the process in the middle of what it does."""
-        self._process.kill()
-        self._process.wait()
+        """Ends the process in the middle of what it does: the device is pulled out."""
+        self._control.write(b'{"do": "die"}\n')
+        self._control.flush()
+        self._process.wait(START_TIMEOUT)
         self._has_ended = True
 
     def wait(self, timeout):

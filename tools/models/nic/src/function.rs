@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The PCI function around a model: it sorts accesses by region and keeps what every function has.
 
-use std::{path::PathBuf, process, time::Instant};
+use std::{io, net::Shutdown, os::unix::net::UnixStream, path::PathBuf, process, time::Instant};
 
 use rustix::io::Errno;
 use serde_json::{json, Value};
@@ -31,6 +31,7 @@ pub struct Function<M> {
     config: Config,
     flood: Option<Flood>,
     report_file: Option<PathBuf>,
+    client: Option<UnixStream>,
 }
 
 impl<M: Model> Function<M> {
@@ -62,6 +63,7 @@ impl<M: Model> Function<M> {
             identity,
             flood: None,
             report_file,
+            client: None,
         }
     }
 
@@ -188,7 +190,18 @@ impl<M: Model> Function<M> {
         if let Err(error) = self.finish() {
             eprintln!("{error}");
         }
+        if let Some(client) = &mut self.client {
+            // Messages that nobody has read would make the end of the connection an error of the socket, on which
+            // QEMU aborts. A failure here changes nothing about the end.
+            let _ = client.shutdown(Shutdown::Both);
+            let _ = io::copy(client, &mut io::sink());
+        }
         process::exit(0);
+    }
+
+    /// The client's connection, to end it when the process does.
+    pub fn set_client(&mut self, client: UnixStream) {
+        self.client = Some(client);
     }
 
     fn die_if_told(&mut self) {

@@ -200,6 +200,10 @@ fn event_loop<M: Model>(
                     let (stream, _) = listener
                         .accept()
                         .map_err(|error| format!("cannot accept the client: {error}"))?;
+                    let client = stream.try_clone();
+                    function.set_client(client.map_err(|error| {
+                        format!("cannot duplicate the client's socket: {error}")
+                    })?);
                     connection = Some(Connection::new(stream));
                 }
                 Some(connection) => {
