@@ -194,6 +194,24 @@ fn dies_when_it_is_told_to() {
 }
 
 #[test]
+fn its_death_is_an_end_and_no_error_to_the_client() {
+    let probe = Probe::start("die-unread", &["--set", "die_at=3"]);
+    let mut client = probe.client();
+    let mut payload = [0u64.to_le_bytes(), [0, 0, 0, 0, 8, 0, 0, 0], [0; 8]].concat();
+    payload.splice(
+        ..0,
+        [10 << 16, 40, 1 << 4, 0].map(u32::to_le_bytes).concat(),
+    );
+    // More than the model reads at once, while it looks away: the rest finds nobody.
+    let pid = Pid::from_raw(probe.child.id() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    client.write_all(&payload.repeat(3000)).unwrap();
+    kill_process(pid, Signal::CONT).unwrap();
+    assert!(probe.end().0.success());
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
 fn tells_the_commands_since_the_last_time() {
     let probe = Probe::start("commands", &["--set", "fail_command=2:short"]);
     let mut client = probe.client();
