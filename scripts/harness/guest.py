@@ -19,7 +19,6 @@ READY_TIMEOUT = 240
 DEBUG_READY_TIMEOUT = 300
 # What the debug kernel's watchers need for themselves, MiB.
 DEBUG_MEMORY = 1024
-EMULATOR_FAULT = "error_setv: Assertion `*errp == NULL' failed"
 # A console with more than this is a kernel that reports without end.
 CONSOLE_LIMIT = 64 << 20
 # A guest that the processor runs itself is ready sooner than this, or never.
@@ -304,11 +303,6 @@ class Guest:
 
     def alive(self):
         return self._qemu.poll() is None
-
-    def emulator_failed(self):
-        """Whether QEMU has ended by the one fault that is known of it: its vfio-user client sometimes
-        reports two errors for one request to a model that is gone, which QEMU asserts it does not."""
-        return not self.alive() and EMULATOR_FAULT in (self.folder / "qemu.log").read_text(errors="replace")
 
     def close(self):
         """Ends the guest at once."""

@@ -20,8 +20,6 @@ from .guest import Boot, fastest
 from .rig import Rig
 
 TIMEOUT = 180
-# How often a test is run because the emulator broke down.
-EMULATOR_TRIES = 2
 # How much longer a test may take on the debug kernel.
 DEBUG_SLOWNESS = 5
 BOTH = tuple(DRIVERS)
@@ -169,7 +167,7 @@ class Runner:
         serial = 0
         for test in tests:
 
-            def attempt():
+            def body():
                 nonlocal rig, serial
                 if rig is None:
                     serial += 1
@@ -179,19 +177,6 @@ class Runner:
                     rig = Rig(self.settings, driver, boot, folder, self._payload)
                 test.function(rig)
                 rig.check()
-
-            def body():
-                nonlocal rig
-                for _ in range(EMULATOR_TRIES):
-                    try:
-                        return attempt()
-                    except Failure:
-                        if not (rig and rig.guest.emulator_failed()):
-                            raise
-                        print(f"# {test.name}: QEMU ended by a fault of its own, once more", flush=True)
-                        self._close(rig)
-                        rig = None
-                raise Skip("QEMU ends by a fault of its own")
 
             folder = self.results / f"{driver.name}.{boot.name}.{max(serial, 1)}"
             passed = self._run_one(test, folder, body)
