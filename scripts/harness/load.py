@@ -41,7 +41,8 @@ class Pktgen:
         self._do(
             f"echo 'count {packets}' > {self._device}",
             f"echo start > {PKTGEN}/pgctrl",
-            f"grep 'Result: OK' {self._device} || (cat {self._device}; false)",
+            # On a slow guest that write ends before the generator has begun.
+            f"until grep -q 'Result: OK: .*usec' {self._device}; do sleep 0.1; done",
         )
 
     def start(self):
