@@ -51,10 +51,15 @@ use crate::{
     adapter::Adapter,
     gdma::{
         eq::{
+            self,
             EventQueue,
-            EventReader, //
+            EventReader,
+            EventRing, //
         },
-        wq::WorkQueue,
+        wq::{
+            QueueRings,
+            WorkQueue, //
+        },
         Event,
         QueueType, //
     },
@@ -252,6 +257,9 @@ impl Nic for Port {
     type Session = Session;
     type Vector = EventVector;
     type Interrupt = EventInterrupt;
+    type VectorMemory = EventRing;
+    type TxMemory = QueueRings;
+    type RxMemory = QueueRings;
     type TxSend = tx::Send;
     type TxReap = tx::Reap;
     type RxRing = Rx;
@@ -303,6 +311,20 @@ impl Nic for Port {
         }
     }
 
+    fn vector_memory(&self) -> Result<EventRing> {
+        eq::ring(self.device(), eq::EQ_SIZE)
+    }
+
+    fn tx_memory(&self, entries: u32) -> Result<QueueRings> {
+        QueueRings::new(self.device(), entries, entries)
+    }
+
+    fn rx_memory(&self, entries: u32) -> Result<QueueRings> {
+        // One completion more than buffers, for the fence.
+        let completions = entries.checked_add(1).ok_or(EINVAL)?.next_power_of_two();
+        QueueRings::new(self.device(), entries, completions)
+    }
+
     fn open(&self, _config: &Config) -> Result<Session> {
         let command = ConfigVportTx::new(self.vport.vport, self.adapter.registered());
         let answer = self.adapter.call(&command)?;
@@ -317,10 +339,11 @@ impl Nic for Port {
         &self,
         _session: &Session,
         index: u32,
+        ring: EventRing,
     ) -> Result<VectorParts<EventInterrupt, EventVector>> {
         let vector = self.first_vector + index;
         let line = self.adapter.line(vector)?;
-        let queue = Arc::new(EventQueue::new(&self.adapter, vector)?, GFP_KERNEL)?;
+        let queue = Arc::new(EventQueue::new(&self.adapter, vector, ring)?, GFP_KERNEL)?;
         Ok(VectorParts {
             interrupt: EventInterrupt {
                 reader: EventReader::new(queue.ring())?,
@@ -338,14 +361,13 @@ impl Nic for Port {
         session: &Session,
         vector: &EventVector,
         _index: u32,
-        entries: u32,
+        rings: QueueRings,
     ) -> Result<(tx::Send, tx::Reap)> {
         let queue = WorkQueue::new(
             &self.adapter,
             self.vport.vport,
             QueueType::Send,
-            entries,
-            entries,
+            rings,
             vector.0.clone(),
         )?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
@@ -365,17 +387,14 @@ impl Nic for Port {
         session: &Session,
         vector: &EventVector,
         index: u32,
-        entries: u32,
+        rings: QueueRings,
         _buffer_len: u32,
     ) -> Result<Rx> {
-        // One completion more than buffers, for the fence.
-        let completions = entries.checked_add(1).ok_or(EINVAL)?.next_power_of_two();
         let queue = WorkQueue::new(
             &self.adapter,
             self.vport.vport,
             QueueType::Receive,
-            entries,
-            completions,
+            rings,
             vector.0.clone(),
         )?;
         let fence = Arc::pin_init(Fence::new(), GFP_KERNEL)?;

@@ -242,6 +242,11 @@ impl<T> Device<T> {
         self.private().reset.schedule(delay);
     }
 
+    /// Takes [`schedule_reset`](Self::schedule_reset) back, unless the reset has begun. Context: any.
+    pub fn cancel_reset(&self) {
+        self.private().reset.cancel();
+    }
+
     /// Takes a reference to the device that may outlive the lock.
     ///
     /// # Errors

@@ -218,7 +218,6 @@ struct Entry {
 #[pin_data(PinnedDrop)]
 struct Core {
     device: DeviceRef,
-    irq: c_int,
     entry: UnsafeCell<Option<Entry>>,
     #[pin]
     enabled: Mutex<bool>,
@@ -385,15 +384,15 @@ pub struct NapiSlot(Arc<Core>);
 impl NapiSlot {
     /// Adds a NAPI to the device whose lock is held. Sleeps.
     ///
-    /// `index` selects the settings that outlive it; one for each channel. `irq` is the interrupt
-    /// that schedules it, so that the core can spread interrupts over CPUs.
+    /// `index` selects the settings that outlive it; one for each channel, of which one NAPI at a time
+    /// is enabled.
     ///
     /// # Errors
     ///
     /// - `EINVAL` if the device was allocated with fewer queues than `index` wants.
     /// - `ENODEV` if the device is not registered.
     /// - `ENOMEM` if there is no memory.
-    pub fn add(lock: &OpsLock<'_>, index: u32, irq: Option<IrqNumber>) -> Result<Self> {
+    pub fn add(lock: &OpsLock<'_>, index: u32) -> Result<Self> {
         let dev = lock.device_ptr();
         // SAFETY: The device is valid while its lock is held; these two never change.
         let slots = unsafe { (*dev).num_tx_queues.max((*dev).num_rx_queues) };
@@ -404,7 +403,6 @@ impl NapiSlot {
         let core = Arc::pin_init(
             pin_init!(Core {
                 device,
-                irq: irq.map_or(-1, IrqNumber::as_raw),
                 entry: UnsafeCell::new(None),
                 enabled <- new_mutex!(false),
                 // INVARIANT: It is added here, disabled, as the last step of the initialisation.
@@ -432,10 +430,12 @@ impl NapiSlot {
 
     /// Gives the NAPI what polls. It is not enabled yet. Sleeps.
     ///
+    /// `irq` is the interrupt that schedules it, so that the core can spread interrupts over CPUs.
+    ///
     /// # Errors
     ///
     /// `ENOMEM` if there is no memory.
-    pub fn attach<P: Poll>(self, poller: P) -> Result<Napi<P>> {
+    pub fn attach<P: Poll>(self, poller: P, irq: Option<IrqNumber>) -> Result<Napi<P>> {
         // In a box of its own, since a lock pins what lies in it.
         let poller = KBox::new(poller, GFP_KERNEL)?;
         let poller = KBox::pin_init(new_spinlock!(poller), GFP_KERNEL)?;
@@ -449,6 +449,7 @@ impl NapiSlot {
         unsafe { *self.0.entry.get() = Some(entry) };
         Ok(Napi {
             core: self.0,
+            irq: irq.map_or(-1, IrqNumber::as_raw),
             poller,
         })
     }
@@ -459,6 +460,7 @@ impl NapiSlot {
 /// Dropping it disables it, with the instance lock held or not, and drops the poller. Sleeps.
 pub struct Napi<P: Poll> {
     core: Arc<Core>,
+    irq: c_int,
     #[expect(dead_code, reason = "the core's `entry` points to it")]
     poller: Pin<KBox<SpinLock<KBox<P>>>>,
 }
@@ -480,7 +482,7 @@ impl<P: Poll> Napi<P> {
         let mut enabled = self.core.enabled.lock();
         if !*enabled {
             // SAFETY: The NAPI was added to the device whose lock is held, and is disabled.
-            unsafe { bindings::rc_helper_napi_enable(self.core.napi.get(), self.core.irq) };
+            unsafe { bindings::rc_helper_napi_enable(self.core.napi.get(), self.irq) };
             *enabled = true;
         }
     }

@@ -161,9 +161,15 @@ impl TxQueue {
         self.down.store(true, Ordering::Relaxed);
     }
 
-    /// Has BQL forget what is in flight, once all of it was freed. Process context, with the queue
-    /// stopped.
+    /// Has BQL forget what is in flight, once all of it was freed, and what it learned. Process context,
+    /// with the queue stopped.
+    ///
+    /// Does nothing for a ring that was not taken down by [`keep_stopped`](Self::keep_stopped): it never
+    /// was in use, and the queue may be that of another ring.
     pub fn reset(&self) {
+        if !self.down.load(Ordering::Relaxed) {
+            return;
+        }
         // SAFETY: The queue is valid by the type invariant.
         unsafe { bindings::rc_helper_txq_reset(self.txq) };
     }

@@ -18,7 +18,10 @@ use netdev::{
         IrqReturn,
         Registration, //
     },
-    lock::RtnlLock,
+    lock::{
+        OpsLock,
+        RtnlLock, //
+    },
     napi::{
         Arm,
         Budget,
@@ -129,6 +132,57 @@ impl<N: Nic> Handler for Line<N> {
     }
 }
 
+/// A channel of which the device knows nothing yet: all of the memory that it takes.
+///
+/// Another channel of the same index may be in use meanwhile.
+pub(crate) struct Prepared<N: Nic> {
+    index: u16,
+    // In drop order: buffers before the NAPI that their pool refers to.
+    rx: rx::Memory,
+    tx: tx::Memory,
+    napi: NapiSlot,
+    vector_memory: N::VectorMemory,
+    tx_memory: N::TxMemory,
+    rx_memory: N::RxMemory,
+    stats: Arc<ChannelStats>,
+}
+
+impl<N: Nic> Prepared<N> {
+    /// Allocates channel `index` of a port with the settings `config`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; nothing is left behind.
+    pub(crate) fn new(
+        dev: &Device<Port<N>>,
+        config: &Config,
+        index: u16,
+        stats: &Arc<ChannelStats>,
+        lock: &OpsLock<'_>,
+    ) -> Result<Self> {
+        let (nic, id) = (dev.nic(), u32::from(index));
+        let Config {
+            tx_entries,
+            rx_entries,
+            mtu,
+            ..
+        } = *config;
+        let tx = tx::Memory::new::<N::TxSend>(lock, id, nic.device(), tx_entries, stats.clone())?;
+        let napi = NapiSlot::add(lock, id)?;
+        let pool = PagePool::new(nic.device(), napi.handle(), rx_entries, mtu)?;
+        Ok(Self {
+            index,
+            rx: rx::Memory::new(pool, rx_entries)?,
+            tx,
+            napi,
+            vector_memory: nic.vector_memory()?,
+            tx_memory: nic.tx_memory(tx_entries)?,
+            rx_memory: nic.rx_memory(rx_entries)?,
+            stats: stats.clone(),
+        })
+    }
+}
+
 /// An active channel.
 ///
 /// In drop order: NAPI lets go of the line before the line is freed. An interrupt in between finds NAPI
@@ -140,7 +194,7 @@ pub(crate) struct Channel<N: Nic> {
 }
 
 impl<N: Nic> Channel<N> {
-    /// Makes channel `index` of a port that is being opened, and the producer half of its TX queue.
+    /// Has the device make a channel, and returns the producer half of its TX queue besides.
     ///
     /// NAPI is not enabled yet.
     ///
@@ -150,11 +204,19 @@ impl<N: Nic> Channel<N> {
     pub(crate) fn new(
         dev: &Device<Port<N>>,
         session: &N::Session,
-        config: &Config,
-        index: u16,
-        stats: &Arc<ChannelStats>,
+        prepared: Prepared<N>,
         lock: &RtnlLock<'_>,
     ) -> Result<(Self, tx::Producer<N::TxSend>)> {
+        let Prepared {
+            index,
+            rx,
+            tx,
+            napi,
+            vector_memory,
+            tx_memory,
+            rx_memory,
+            stats,
+        } = prepared;
         let (nic, id) = (dev.nic(), u32::from(index));
         let reset = || -> Result<_> {
             Ok(Reset {
@@ -166,23 +228,13 @@ impl<N: Nic> Channel<N> {
             interrupt,
             vector,
             line,
-        } = nic.vector(session, id)?;
-        let (producer, consumer) = tx::queue(
-            lock,
-            id,
-            nic.device(),
-            nic.tx(session, &vector, id, config.tx_entries)?,
-            config.tx_entries,
-            stats.clone(),
-        )?;
+        } = nic.vector(session, id, vector_memory)?;
+        let (producer, consumer) = tx.split(nic.tx(session, &vector, id, tx_memory)?);
         let queue = consumer.queue().clone();
-        let napi = NapiSlot::add(lock, id, Some(line.number()))?;
-        let pool = PagePool::new(nic.device(), napi.handle(), config.rx_entries, config.mtu)?;
-        let ring = nic.rx(session, &vector, id, config.rx_entries, pool.buffer_len())?;
-        let rx = rx::Queue::new(ring, pool, config.rx_entries, index, stats.clone())?;
+        let ring = nic.rx(session, &vector, id, rx_memory, rx.buffer_len())?;
         let poller = Poller {
             tx: consumer,
-            rx,
+            rx: rx::Queue::new(ring, rx, index, stats),
             vector,
             reset: reset()?,
         };
@@ -191,7 +243,7 @@ impl<N: Nic> Channel<N> {
             napi: napi.handle(),
             reset: reset()?,
         };
-        let napi = napi.attach(poller)?;
+        let napi = napi.attach(poller, Some(line.number()))?;
         let name = CString::try_from_fmt(fmt!("{}-{}", lock.name(), index))?;
         let line = Registration::new(line, name, handler)?;
         let channel = Self {

@@ -120,6 +120,12 @@ pub trait Nic: Send + Sync + Sized + 'static {
     type Vector: Vector;
     /// Device side of a vector, as the interrupt sees it.
     type Interrupt: Interrupt;
+    /// Memory of a vector, `()` where it has none of its own.
+    type VectorMemory: Send;
+    /// Memory of the rings of a TX queue.
+    type TxMemory: Send;
+    /// Memory of the rings of an RX queue.
+    type RxMemory: Send;
     /// Producer half of a TX queue.
     type TxSend: TxSend;
     /// Consumer half of a TX queue.
@@ -148,6 +154,15 @@ pub trait Nic: Send + Sync + Sized + 'static {
     /// Link speed in Mbit/s, as the device last told; `None` where it does not say.
     fn speed(&self) -> Option<u32>;
 
+    /// Allocates the memory of a vector. The device is told nothing; other queues may be in use.
+    fn vector_memory(&self) -> Result<Self::VectorMemory>;
+
+    /// Allocates the memory of a TX queue with `entries` units, as [`Nic::vector_memory`].
+    fn tx_memory(&self, entries: u32) -> Result<Self::TxMemory>;
+
+    /// Allocates the memory of an RX queue with room for `entries` buffers, as [`Nic::vector_memory`].
+    fn rx_memory(&self, entries: u32) -> Result<Self::RxMemory>;
+
     /// Makes the port ready for queues.
     fn open(&self, config: &Config) -> Result<Self::Session>;
 
@@ -158,24 +173,25 @@ pub trait Nic: Send + Sync + Sized + 'static {
         &self,
         session: &Self::Session,
         index: u32,
+        memory: Self::VectorMemory,
     ) -> Result<VectorParts<Self::Interrupt, Self::Vector>>;
 
-    /// Makes TX queue `index` with `entries` units on `vector`.
+    /// Makes TX queue `index` on `vector`.
     fn tx(
         &self,
         session: &Self::Session,
         vector: &Self::Vector,
         index: u32,
-        entries: u32,
+        memory: Self::TxMemory,
     ) -> Result<(Self::TxSend, Self::TxReap)>;
 
-    /// Makes RX queue `index` with room for `entries` buffers of `buffer_len` bytes on `vector`.
+    /// Makes RX queue `index`, for buffers of `buffer_len` bytes, on `vector`.
     fn rx(
         &self,
         session: &Self::Session,
         vector: &Self::Vector,
         index: u32,
-        entries: u32,
+        memory: Self::RxMemory,
         buffer_len: u32,
     ) -> Result<Self::RxRing>;
 

@@ -14,14 +14,10 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        rcu,
         Arc,
         Mutex, //
     },
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
+    time::Delta, //
 };
 use netdev::{
     device::{
@@ -55,14 +51,13 @@ use netdev::{
 };
 
 use crate::{
-    channel::Channel,
     nic::{
         Config,
         Nic,
         Offloads,
-        PortLimits,
-        TxSend, //
+        PortLimits, //
     },
+    reconfigure::State,
     rss::RssState,
     stats::{
         rx_sum,
@@ -71,9 +66,6 @@ use crate::{
     },
     tx, //
 };
-
-/// How long a closing port waits for packets that the device still has.
-const DRAIN_TIMEOUT_MS: u32 = 200;
 
 /// How long a TX queue may be stuck before the port is reset.
 const WATCHDOG: Delta = Delta::from_secs(15);
@@ -97,22 +89,6 @@ pub struct Port<N: Nic> {
     producers: PerTxQueue<tx::Producer<N::TxSend>>,
     #[pin]
     state: Mutex<State<N>>,
-}
-
-/// What the instance lock protects. The mutex is a leaf below it and never contended for long.
-struct State<N: Nic> {
-    config: Config,
-    rss: RssState,
-    open: Option<Open<N>>,
-}
-
-// Nothing in it is ever pinned: what must not move lies in boxes of its own.
-impl<N: Nic> Unpin for State<N> {}
-
-/// An open port. In drop order: channels before the session that they live in.
-struct Open<N: Nic> {
-    channels: KVec<Channel<N>>,
-    session: N::Session,
 }
 
 impl<N: Nic> Port<N> {
@@ -178,118 +154,9 @@ impl<N: Nic> Port<N> {
                 stats,
                 ready: AtomicBool::new(false),
                 producers: PerTxQueue::new(id, channels)?,
-                state <- new_mutex!(State {
-                    config,
-                    rss,
-                    open: None,
-                }),
+                state <- new_mutex!(State::new(config, rss)),
             }? Error))
         })
-    }
-
-    /// Makes the queues and lets packets flow.
-    fn bring_up(dev: &Device<Self>, state: &mut State<N>, lock: &RtnlLock<'_>) -> Result {
-        let nic = &dev.nic;
-        let config = state.config;
-        let session = nic.open(&config)?;
-        let mut producers = KVec::new();
-        let mut channels = KVec::new();
-        for (index, stats) in (0..config.queues).zip(&dev.stats) {
-            let index = u16::try_from(index)?;
-            let (channel, producer) = Channel::new(dev, &session, &config, index, stats, lock)?;
-            producers.push(producer, GFP_KERNEL)?;
-            channels.push(channel, GFP_KERNEL)?;
-        }
-        lock.set_real_queues(config.queues, config.queues)?;
-
-        let open = Open { channels, session };
-        for (index, channel) in (0..config.queues).zip(&open.channels) {
-            channel.enable(index, lock);
-        }
-        for (queue, producer) in (0..).zip(producers) {
-            // The queue and its cell exist: there are as many as channels at most.
-            let _ = dev.lock_tx(queue, |token| dev.producers.replace(token, Some(producer)));
-        }
-        let open = state.open.insert(open);
-        if let Err(e) = nic.steer(&open.session, &state.rss.get()) {
-            Self::take_down(dev, state, lock);
-            return Err(e);
-        }
-        // Not only started: packets may wait since before a reconfiguration. Before there is a carrier, since a
-        // queue that is stopped behind one counts as stuck.
-        lock.wake_all_queues();
-        dev.ready.store(true, Ordering::SeqCst);
-        Self::link_changed(dev);
-        Ok(())
-    }
-
-    /// Ends the flow of packets and takes the queues away; the mirror of [`Self::bring_up`].
-    fn take_down(dev: &Device<Self>, state: &mut State<N>, lock: &RtnlLock<'_>) {
-        let Some(open) = state.open.take() else {
-            return;
-        };
-        dev.ready.store(false, Ordering::SeqCst);
-        Self::link_changed(dev);
-        // What the device completes from here on wakes no queue: what waits is to wait on. A poll that has not
-        // seen this is over behind the grace period.
-        open.channels.iter().for_each(Channel::keep_stopped);
-        rcu::synchronize_rcu();
-        lock.tx_disable();
-        let producers = Self::take_producers(dev, open.channels.len());
-        drain(&producers);
-        dev.nic.quiesce(&open.session);
-        for (index, channel) in (0..).zip(&open.channels) {
-            channel.disable(index, lock);
-        }
-        // The producer halves go first: with the consumer halves, which the channels own, goes what
-        // the device may still read.
-        drop(producers);
-        drop(open);
-    }
-
-    fn take_producers(dev: &Device<Self>, queues: usize) -> KVVec<tx::Producer<N::TxSend>> {
-        let mut producers = KVVec::new();
-        for queue in (0..).take(queues) {
-            let taken = dev.lock_tx(queue, |token| dev.producers.replace(token, None));
-            if let Ok(Ok(Some(producer))) = taken {
-                // Without memory for the list the queue is not drained, only freed.
-                let _ = producers.push(producer, GFP_KERNEL);
-            }
-        }
-        producers
-    }
-
-    /// Runs with another configuration, or else with the old one.
-    ///
-    /// # Errors
-    ///
-    /// Why the new one could not be had. Where the old one cannot be had again either, the port
-    /// is left without carrier and without queues; the next reset, or down and up, tries again.
-    pub(crate) fn reconfigure(dev: &Device<Self>, lock: &RtnlLock<'_>, wanted: Config) -> Result {
-        let mut state = dev.state.lock();
-        let old = state.config;
-        if wanted == old {
-            return Ok(());
-        }
-        if !lock.is_running() {
-            lock.set_real_queues(wanted.queues, wanted.queues)?;
-            state.set_config(wanted, lock);
-            return Ok(());
-        }
-        Self::take_down(dev, &mut state, lock);
-        state.set_config(wanted, lock);
-        let Err(e) = Self::bring_up(dev, &mut state, lock) else {
-            return Ok(());
-        };
-        state.set_config(old, lock);
-        if let Err(again) = Self::bring_up(dev, &mut state, lock) {
-            netdev::netdev_err!(
-                dev,
-                "cannot return to the former settings ({:?}); set the link down and up to try again\n",
-                again
-            );
-        }
-        Err(e)
     }
 
     /// Tells the stack what the vendor knows of the link. Any context.
@@ -327,6 +194,21 @@ impl<N: Nic> Port<N> {
         &self.stats
     }
 
+    /// What the instance lock protects.
+    pub(crate) fn state(&self) -> &Mutex<State<N>> {
+        &self.state
+    }
+
+    /// Producer half of each active TX queue.
+    pub(crate) fn producers(&self) -> &PerTxQueue<tx::Producer<N::TxSend>> {
+        &self.producers
+    }
+
+    /// Whether there are queues.
+    pub(crate) fn ready(&self) -> &AtomicBool {
+        &self.ready
+    }
+
     /// The active settings, or those of the next `open`.
     pub(crate) fn config(&self) -> Config {
         self.state.lock().config
@@ -346,31 +228,11 @@ impl<N: Nic> Port<N> {
         let mut guard = dev.state.lock();
         let state = &mut *guard;
         let wanted = state.rss.changed(table, key, state.config.queues)?;
-        if let Some(open) = &state.open {
-            dev.nic.steer(&open.session, &wanted.get())?;
+        if let Some(session) = state.session() {
+            dev.nic.steer(session, &wanted.get())?;
         }
         state.rss = wanted;
         Ok(())
-    }
-}
-
-impl<N: Nic> State<N> {
-    fn set_config(&mut self, config: Config, lock: &OpsLock<'_>) {
-        // A table that the user set stays; the core has seen to it that it fits.
-        if config.queues != self.config.queues && !lock.is_rxfh_configured() {
-            self.rss.spread(config.queues);
-        }
-        self.config = config;
-    }
-}
-
-/// Gives the device time to finish what it was told to send. NAPI still runs.
-fn drain<S: TxSend>(producers: &[tx::Producer<S>]) {
-    for _ in 0..DRAIN_TIMEOUT_MS {
-        if producers.iter().all(tx::Producer::is_idle) {
-            return;
-        }
-        fsleep(Delta::from_millis(1));
     }
 }
 
@@ -394,13 +256,11 @@ fn features(offloads: &Offloads) -> Features {
 #[vtable]
 impl<N: Nic> Operations for Port<N> {
     fn open(dev: &Device<Self>, lock: &RtnlLock<'_>) -> Result {
-        let mut state = dev.state.lock();
-        state.config.mtu = dev.mtu();
-        Self::bring_up(dev, &mut state, lock)
+        Self::up(dev, lock)
     }
 
     fn stop(dev: &Device<Self>, lock: &RtnlLock<'_>) {
-        Self::take_down(dev, &mut dev.state.lock(), lock);
+        Self::down(dev, lock);
     }
 
     #[inline]
@@ -445,18 +305,7 @@ impl<N: Nic> Operations for Port<N> {
     }
 
     fn reset(dev: &Device<Self>, lock: &RtnlLock<'_>) {
-        if !lock.is_running() {
-            return;
-        }
-        let mut state = dev.state.lock();
-        Self::take_down(dev, &mut state, lock);
-        if let Err(e) = Self::bring_up(dev, &mut state, lock) {
-            netdev::netdev_err!(
-                dev,
-                "reset failed ({:?}); set the link down and up to try again\n",
-                e
-            );
-        }
+        Self::restart(dev, lock);
     }
 
     fn rx_queue_stats(dev: &Device<Self>, queue: u32, _lock: &OpsLock<'_>) -> RxQueueStats {

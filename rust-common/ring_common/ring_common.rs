@@ -10,6 +10,7 @@ pub mod desc_ring;
 mod ethtool;
 pub mod nic;
 pub mod port;
+mod reconfigure;
 mod rss;
 mod rx;
 pub mod slab;

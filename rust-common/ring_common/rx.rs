@@ -55,30 +55,44 @@ pub(crate) struct Queue<R> {
     stats: Arc<ChannelStats>,
 }
 
-impl<R: RxRing> Queue<R> {
-    /// Makes the queue and posts every buffer. Process context.
+/// All memory of an RX queue that is not the vendor's: a buffer for each unit.
+pub(crate) struct Memory {
+    size: RingSize,
+    slots: KVVec<Option<RxBuffer>>,
+    pool: PagePool,
+}
+
+impl Memory {
+    /// Takes `entries` buffers out of `pool`, whose NAPI is disabled. Process context.
     ///
     /// # Errors
     ///
     /// `EINVAL` for a ring of less than two, `ENOMEM` if there is no memory.
-    pub(crate) fn new(
-        hw: R,
-        pool: PagePool,
-        entries: u32,
-        index: u16,
-        stats: Arc<ChannelStats>,
-    ) -> Result<Self> {
+    pub(crate) fn new(pool: PagePool, entries: u32) -> Result<Self> {
         let size = RingSize::new(entries).ok_or(EINVAL)?;
         // CAST: `usize` has 64 bits on every target.
         let mut slots = KVVec::with_capacity(entries as usize, GFP_KERNEL)?;
         for _ in 0..entries {
             slots.push(Some(pool.alloc_disabled().ok_or(ENOMEM)?), GFP_KERNEL)?;
         }
+        Ok(Self { size, slots, pool })
+    }
+
+    /// Bytes that the device may write to each buffer.
+    pub(crate) fn buffer_len(&self) -> u32 {
+        self.pool.buffer_len()
+    }
+}
+
+impl<R: RxRing> Queue<R> {
+    /// Makes the queue and posts every buffer.
+    pub(crate) fn new(hw: R, memory: Memory, index: u16, stats: Arc<ChannelStats>) -> Self {
+        let Memory { size, slots, pool } = memory;
         let mut queue = Self {
             hw,
             slots,
             ring: RingIndex::new(size),
-            doorbell: RxDoorbell::new(entries),
+            doorbell: RxDoorbell::new(size.get()),
             pool,
             index,
             stats,
@@ -87,7 +101,7 @@ impl<R: RxRing> Queue<R> {
             queue.post();
         }
         queue.announce();
-        Ok(queue)
+        queue
     }
 
     /// Posts the buffer that lies in the next free slot.

@@ -119,58 +119,89 @@ struct Packets {
     queue: Arc<TxQueue>,
 }
 
-/// Makes the two halves of a TX queue. Process context.
-///
-/// # Errors
-///
-/// `EINVAL` if the ring cannot hold the largest packet, `ENOMEM` if there is no memory.
-pub(crate) fn queue<S: TxSend, R: TxReap>(
-    lock: &OpsLock<'_>,
-    index: u32,
-    dev: &device::Device,
-    (send, reap): (S, R),
-    entries: u32,
+/// All memory of a TX queue that is not the vendor's.
+pub(crate) struct Memory {
+    size: RingSize,
+    thresholds: StopWake,
+    in_flight: (spsc::Sender<InFlight>, spsc::Receiver<InFlight>),
+    pieces: (PieceMapper, PieceUnmapper),
+    queue: Arc<TxQueue>,
     stats: Arc<ChannelStats>,
-) -> Result<(Producer<S>, Consumer<R>)> {
-    let size = RingSize::new(entries).ok_or(EINVAL)?;
-    let thresholds = StopWake::new(size, S::MAX_UNITS).ok_or(EINVAL)?;
-    let capacity = entries
-        .checked_mul(S::PIECES_PER_UNIT)
-        .and_then(u32::checked_next_power_of_two)
-        .ok_or(EINVAL)?;
-    let (mapper, unmapper) = piece_ring(dev, capacity)?;
-    let (push, pop) = spsc::channel(size)?;
-    let room = Room {
-        size: size.get(),
-        stop_at: thresholds.stop(),
-        wake_at: thresholds.wake(),
-    };
-    let queue = Arc::new(TxQueue::new(lock, index, room)?, GFP_KERNEL)?;
-    let producer = Producer {
-        hw: send,
-        ring: ring_core::index::Producer::new(size, 0),
-        size,
-        thresholds,
-        doorbell: TxDoorbell::new(entries),
-        in_flight: push,
-        pieces: mapper,
-        queue: queue.clone(),
-        stats: stats.clone(),
-    };
-    let consumer = Consumer {
-        hw: reap,
-        units: 0,
-        credit: 0,
-        size,
-        packets: Packets {
-            in_flight: pop,
-            pieces: unmapper,
+}
+
+impl Memory {
+    /// Allocates the memory of a queue of `entries` units. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the ring cannot hold the largest packet of `S`, `ENOMEM` if there is no memory.
+    pub(crate) fn new<S: TxSend>(
+        lock: &OpsLock<'_>,
+        index: u32,
+        dev: &device::Device,
+        entries: u32,
+        stats: Arc<ChannelStats>,
+    ) -> Result<Self> {
+        let size = RingSize::new(entries).ok_or(EINVAL)?;
+        let thresholds = StopWake::new(size, S::MAX_UNITS).ok_or(EINVAL)?;
+        let capacity = entries
+            .checked_mul(S::PIECES_PER_UNIT)
+            .and_then(u32::checked_next_power_of_two)
+            .ok_or(EINVAL)?;
+        let room = Room {
+            size: size.get(),
+            stop_at: thresholds.stop(),
+            wake_at: thresholds.wake(),
+        };
+        Ok(Self {
+            size,
+            thresholds,
+            in_flight: spsc::channel(size)?,
+            pieces: piece_ring(dev, capacity)?,
+            queue: Arc::new(TxQueue::new(lock, index, room)?, GFP_KERNEL)?,
+            stats,
+        })
+    }
+
+    /// Makes the two halves of the queue.
+    pub(crate) fn split<S: TxSend, R: TxReap>(
+        self,
+        (send, reap): (S, R),
+    ) -> (Producer<S>, Consumer<R>) {
+        let Self {
+            size,
+            thresholds,
+            in_flight: (push, pop),
+            pieces: (mapper, unmapper),
+            queue,
+            stats,
+        } = self;
+        let producer = Producer {
+            hw: send,
+            ring: ring_core::index::Producer::new(size, 0),
+            size,
+            thresholds,
+            doorbell: TxDoorbell::new(size.get()),
+            in_flight: push,
+            pieces: mapper,
             queue: queue.clone(),
-        },
-        queue,
-        stats,
-    };
-    Ok((producer, consumer))
+            stats: stats.clone(),
+        };
+        let consumer = Consumer {
+            hw: reap,
+            units: 0,
+            credit: 0,
+            size,
+            packets: Packets {
+                in_flight: pop,
+                pieces: unmapper,
+                queue: queue.clone(),
+            },
+            queue,
+            stats,
+        };
+        (producer, consumer)
+    }
 }
 
 impl<S: TxSend> Producer<S> {
@@ -423,12 +454,14 @@ impl Packets {
 impl Drop for Packets {
     fn drop(&mut self) {
         let Self {
-            in_flight, pieces, ..
+            in_flight,
+            pieces,
+            queue,
         } = self;
         in_flight.drain(
             |_| true,
             |packet| pieces.drop_reason(packet.pieces, packet.skb, Reason::DeviceGone),
         );
-        self.queue.reset();
+        queue.reset();
     }
 }

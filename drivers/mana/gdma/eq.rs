@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Bytes of an event queue: one event per completion queue is outstanding.
-const EQ_SIZE: usize = 8 * MANA_PAGE_SIZE;
+pub(crate) const EQ_SIZE: usize = 8 * MANA_PAGE_SIZE;
 /// Events that the device may hold back (`LOG2_EQ_THROTTLE`).
 const LOG2_EQ_THROTTLE: u32 = 3;
 
@@ -98,16 +98,14 @@ pub(crate) struct EventQueue {
 }
 
 impl EventQueue {
-    /// Makes an event queue that raises the MSI-X vector `vector`. Process
-    /// context, sleeps.
+    /// Makes an event queue that raises the MSI-X vector `vector`, in the memory
+    /// `ring`. Process context, sleeps.
     ///
     /// # Errors
     ///
-    /// - `ENOMEM` if there is no such memory.
     /// - `EPROTO` if the device gives an id that cannot be.
     /// - What the channel returns.
-    pub(crate) fn new(adapter: &Arc<Adapter>, vector: u32) -> Result<Self> {
-        let ring = ring(adapter.device(), EQ_SIZE)?;
+    pub(crate) fn new(adapter: &Arc<Adapter>, vector: u32, ring: EventRing) -> Result<Self> {
         let region = DmaRegion::new(adapter, ring.mem())?;
         let created = adapter.call(&CreateQueue::event(
             adapter.registered(),

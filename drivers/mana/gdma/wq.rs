@@ -3,6 +3,7 @@
 //! Work queues of the Ethernet function, each with its completion queue.
 
 use kernel::{
+    device,
     prelude::*,
     sync::Arc, //
 };
@@ -37,6 +38,27 @@ const UNIT: usize = GDMA_WQE_BU_SIZE as usize;
 /// Memory of a work queue, in basic units.
 pub(crate) type WorkRing = DescRing<UNIT>;
 
+/// Memory of a work queue and of its completion queue.
+pub(crate) struct QueueRings {
+    work: WorkRing,
+    completions: CompletionRing,
+}
+
+impl QueueRings {
+    /// Allocates `units` basic units and `completions` entries (powers of two).
+    /// Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if there is no such memory.
+    pub(crate) fn new(dev: &device::Device, units: u32, completions: u32) -> Result<Self> {
+        Ok(Self {
+            work: WorkRing::new(dev, units)?,
+            completions: CompletionRing::new(dev, completions)?,
+        })
+    }
+}
+
 /// A work queue and its completion queue on the device.
 ///
 /// The halves of a queue share it; the last one destroys it on the device, which
@@ -55,25 +77,21 @@ pub(crate) struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Makes a work queue of `units` basic units and a completion queue of
-    /// `completions` entries (powers of two), which reports to `events`. Process
-    /// context, sleeps.
+    /// Makes a work queue and a completion queue, which reports to `events`, in
+    /// the memory `rings`. Process context, sleeps.
     ///
     /// # Errors
     ///
-    /// - `ENOMEM` if there is no such memory.
     /// - `EPROTO` if the device gives ids that cannot be.
     /// - What the channel returns.
     pub(crate) fn new(
         adapter: &Arc<Adapter>,
         vport: u64,
         kind: QueueType,
-        units: u32,
-        completions: u32,
+        rings: QueueRings,
         events: Arc<EventQueue>,
     ) -> Result<Self> {
-        let work = WorkRing::new(adapter.device(), units)?;
-        let completions = CompletionRing::new(adapter.device(), completions)?;
+        let QueueRings { work, completions } = rings;
         let wq_region = DmaRegion::new(adapter, work.mem())?;
         let cq_region = DmaRegion::new(adapter, completions.mem())?;
         let object = adapter.call(&CreateWqObj::new(

@@ -83,6 +83,12 @@ impl Reset {
         };
     }
 
+    /// Takes `schedule` back, unless the work has begun. Context: any.
+    pub(super) fn cancel(&self) {
+        // SAFETY: The work item is initialised by the type invariants.
+        unsafe { bindings::cancel_delayed_work(self.work.get()) };
+    }
+
     /// Waits until the work does not run, and lets it never run again. Sleeps;
     /// the caller holds neither rtnl nor the instance lock.
     pub(super) fn disable(&self) {
