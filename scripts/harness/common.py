@@ -58,6 +58,11 @@ class Settings:
         return self.release.endswith("-debug")
 
     @property
+    def slowness(self):
+        """How much longer all may take than on Debian's kernel."""
+        return 5 if self.debug else 1
+
+    @property
     def kernel(self):
         """Folder of everything that belongs to the kernel."""
         return self.cache / "kernel" / self.release

@@ -50,6 +50,8 @@ class Boot:
     nics: int = 1
     # Instructions are counted: see insns.py.
     counted: bool = False
+    # The debug kernel remembers who has which page and slab object: see leaks.py.
+    owners: bool = False
     # Knobs of the model, as pairs.
     knobs: tuple = ()
 
@@ -70,6 +72,8 @@ class Boot:
             parts.append(f"{self.nics}nics")
         if self.counted:
             parts.append("counted")
+        if self.owners:
+            parts.append("owners")
         parts += [f"{key}={value}" for key, value in self.knobs]
         return "-".join(parts)
 
@@ -87,11 +91,13 @@ class Boot:
             f"kfence.sample_interval={0 if self.counted else 1}",
         ]
         if debug:
-            # Every report, not only the first; and who holds which page and which slab object.
-            arguments += ["kasan_multi_shot", "page_owner=on", "slab_debug=U"]
+            # Every report, not only the first.
+            arguments += ["kasan_multi_shot"]
             # While the processor is identified the kernel forgets for a moment that it has five levels of
             # page tables; an interrupt in between makes KASAN report each address, without end.
             arguments += ["no5lvl"]
+        if self.owners:
+            arguments += ["page_owner=on", "slab_debug=U"]
         if self.counted:
             # One way to wait, whatever the governor of the idle states thinks, and no kernel thread
             # that looks at memory all the time.
@@ -133,6 +139,7 @@ class Guest:
         ready_timeout=None,
     ):
         self.boot = boot
+        self.slowness = settings.slowness
         self.folder = folder
         self.console = folder / "console.txt"
         self._agent_path = folder / "agent.sock"
@@ -245,7 +252,7 @@ class Guest:
             future.set_exception(Failure(f"the guest went away; {self._last_words()}"))
 
     def start(self, command, timeout=60, text=""):
-        """Starts a command; the future has its Result."""
+        """Starts a command; the future has its Result. `timeout` is that of Debian's kernel."""
         number = next(self._ids)
         inner = concurrent.futures.Future()
         outer = concurrent.futures.Future()
@@ -257,7 +264,7 @@ class Guest:
                 outer.set_result(Result(command=command, **future.result()))
 
         inner.add_done_callback(done)
-        request = {"id": number, "command": command, "timeout": timeout, "input": text}
+        request = {"id": number, "command": command, "timeout": timeout * self.slowness, "input": text}
         with self._lock:
             self._pending[number] = inner
         try:
@@ -270,7 +277,7 @@ class Guest:
         """Runs a command to its end and returns its Result; fails if it does, unless told not to."""
         try:
             # The agent keeps the time; more than a little longer means that the guest hangs.
-            result = self.start(command, timeout, text).result(timeout + 60)
+            result = self.start(command, timeout, text).result((timeout + 60) * self.slowness)
         except concurrent.futures.TimeoutError:
             raise Failure(f"the guest does not answer; {self._last_words()}") from None
         return result.check() if check else result

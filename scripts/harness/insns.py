@@ -33,7 +33,6 @@ class Counts:
     """What ran between two looks at the plugin's table."""
 
     user: int = 0
-    idle: int = 0
     # By (module, name); the module is empty for what is built in.
     functions: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(Function))
 
@@ -50,9 +49,19 @@ class Counts:
             if module in modules or RUST.match(name)
         }
 
+    def own_insns(self, modules):
+        """Instructions of these functions."""
+        return sum(function.insns for function in self.own(modules).values())
+
+    def by_module(self):
+        """Instructions of each module, of the rest of the kernel, and of the Rust in that."""
+        sums = collections.Counter()
+        for (module, name), function in self.functions.items():
+            sums[module or ("the kernel's Rust" if RUST.match(name) else "the kernel")] += function.insns
+        return sums
+
     def __iadd__(self, other):
         self.user += other.user
-        self.idle += other.idle
         for key, function in other.functions.items():
             self.functions[key].insns += function.insns
             self.functions[key].calls += function.calls
@@ -116,7 +125,6 @@ class Counter:
             expect(address != OVERFLOW, "the plugin has too few counters for all blocks of this guest")
             start, name, module = self._symbols.find(address)
             if name in IDLE:
-                counts.idle += executed * insns
                 continue
             function = counts.functions[module, name]
             function.insns += executed * insns

@@ -13,9 +13,10 @@ ELSEWHERE = ("192.0.2.1", "198.51.100.1")
 
 
 class Pktgen:
-    """The guest's packet generator on the rig's first interface; `size` counts no FCS."""
+    """The guest's packet generator on the rig's first interface, on the first `queues` of that in turn;
+    `size` counts no FCS."""
 
-    def __init__(self, rig, size=60, burst=1):
+    def __init__(self, rig, size=60, burst=1, queues=1):
         self._rig = rig
         self._device = f"{PKTGEN}/{rig.interface}"
         self._running = None
@@ -25,6 +26,8 @@ class Pktgen:
             # The stock drivers write into what they send, so no packet is sent twice.
             "clone_skb 0",
             "delay 0",
+            "queue_map_min 0",
+            f"queue_map_max {queues - 1}",
             f"dst {rig.peer.v4}",
             f"dst_mac {rig.peer.mac}",
         )

@@ -64,3 +64,11 @@ def operations(rig, name=None, device=None, peer=None):
         ),
         Operation("statistics", f"ip -s link show dev {name}"),
     ]
+
+
+def settings_command(name):
+    """Shell text that prints the settings of an interface."""
+    return (
+        f"ethtool -g {name}; ethtool -l {name}; ethtool -x {name}; ethtool -k {name};"
+        f" cat /sys/class/net/{name}/mtu"
+    )

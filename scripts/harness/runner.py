@@ -20,8 +20,6 @@ from .guest import Boot, fastest
 from .rig import Rig
 
 TIMEOUT = 180
-# How much longer a test may take on the debug kernel.
-DEBUG_SLOWNESS = 5
 BOTH = tuple(DRIVERS)
 OURS = tuple(name for name, driver in DRIVERS.items() if driver.ours)
 
@@ -221,7 +219,7 @@ class Runner:
         folder.mkdir(parents=True, exist_ok=True)
         verdict, why = "passed", ""
         try:
-            with time_limit(test.timeout * (DEBUG_SLOWNESS if self.settings.debug else 1)):
+            with time_limit(test.timeout * self.settings.slowness):
                 body()
         except Skip as skip:
             text = f"{test.name}: {skip}"

@@ -12,11 +12,13 @@ The plan is a JSON object of shell texts and a number:
     command  one program, or a builtin of the shell: allocations of the first process count
     after    takes the effect back
     check    ends with 0 if all is well
+    look     prints what the command may change
     tries    how many n to try, spread over all that there are; 0 is all of them
 
 The first line of output is {"allocations": N}, as counted with none failing. Then comes a line for
 each n: {"n": N, "failed": whether the n-th was reached, "rc": of the command, "output": TEXT,
-"kept": whether check was well behind a command that failed, "well": whether it was behind after}.
+"kept": whether check was well behind the command, "look": TEXT before the command if that did well, else
+behind it, "well": whether check was well behind after}.
 """
 
 import json
@@ -97,10 +99,13 @@ def run_failing(command, n):
 
 
 def shell(text):
-    done = subprocess.run(
+    return subprocess.run(
         ["/bin/bash", "-c", text], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-    return done.returncode == 0
+
+
+def is_well(text):
+    return shell(text).returncode == 0
 
 
 def spread(total, tries):
@@ -117,8 +122,11 @@ def spread(total, tries):
 
 def attempt(plan, n):
     shell(plan["before"])
+    look = shell(plan["look"]).stdout
     left, rc, output = run_failing(plan["command"], n)
-    kept = rc == 0 or shell(plan["check"])
+    kept = is_well(plan["check"])
+    if rc:
+        look = shell(plan["look"]).stdout
     shell(plan["after"])
     return {
         "n": n,
@@ -126,7 +134,8 @@ def attempt(plan, n):
         "rc": rc,
         "output": output[-500:],
         "kept": kept,
-        "well": shell(plan["check"]),
+        "look": look,
+        "well": is_well(plan["check"]),
     }, left
 
 

@@ -4,10 +4,15 @@
 import dataclasses
 import statistics
 
+from ..insns import Counts
 
 # What every model counts, by how the names begin and do not end.
 DEVICE = ("doorbell_", "cqes", "irq.raised", "dma.")
 DEVICE_NOT = ("_max", "_empty")
+# What a model sees only of a guest behind an IOMMU.
+MAPPINGS = ("dma.maps", "dma.unmaps")
+# Functions with less than this per packet are left out of profiles.
+PROFILE_FLOOR = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +39,19 @@ class Summary:
 
     @property
     def spread(self):
-        """Largest less smallest by the median."""
+        """Largest less smallest by the median; None of a single value."""
+        if len(self.values) == 1:
+            return None
         return (max(self.values) - min(self.values)) / abs(self.median) if self.median else 0.0
+
+
+def rows(packets, counts):
+    every = (
+        (function.insns / packets, function.calls / packets, module, symbol)
+        for (module, symbol), function in counts.functions.items()
+        if function.insns >= PROFILE_FLOOR * packets
+    )
+    return sorted(every, reverse=True)
 
 
 class Results:
@@ -45,20 +61,36 @@ class Results:
         self.vendor, self.stock, self.ours = vendor, stock, ours
         # Figure -> module -> values, in the order of the first runs.
         self._values = {}
-        # Load -> module -> rows of (instructions, calls, module, function), per packet.
-        self.profiles = {}
+        # What could not be measured.
+        self.failures = []
+        # Load -> module -> (packets, counts by function), of all boots together.
+        self._profiles = {}
 
     def add(self, driver, figure, value):
         self._values.setdefault(figure, {}).setdefault(driver.module, []).append(value)
 
-    def device(self, driver, load, counters, packets):
-        """What the device saw for each packet of a load."""
+    def device(self, driver, load, counters, packets, translated):
+        """What the device saw for each packet of a load; `translated`: through an IOMMU."""
         for key, value in counters.items():
+            if key.startswith(MAPPINGS) and not translated:
+                continue
             if key.startswith(DEVICE) and not key.endswith(DEVICE_NOT):
                 self.add(driver, Figure("device", f"{load}: {key}", "per packet"), value / packets)
 
-    def profile(self, driver, load, rows):
-        self.profiles.setdefault(load, {})[driver.module] = rows
+    def profile(self, driver, load, counts, packets):
+        """Adds what ran, by function, to what ran in earlier boots."""
+        profile = self._profiles.setdefault(load, {})
+        before, sum_before = profile.get(driver.module, (0, Counts()))
+        sum_before += counts
+        profile[driver.module] = before + packets, sum_before
+
+    @property
+    def profiles(self):
+        """Load -> module -> rows of (instructions, calls, module, function), per packet."""
+        return {
+            load: {module: rows(*profile) for module, profile in drivers.items()}
+            for load, drivers in self._profiles.items()
+        }
 
     def figures(self, *groups):
         return [figure for figure in self._values if not groups or figure.group in groups]
@@ -88,4 +120,5 @@ class Results:
                 dataclasses.asdict(figure) | {"values": values} for figure, values in self._values.items()
             ],
             "profiles": self.profiles,
+            "failures": self.failures,
         }

@@ -2,24 +2,23 @@
 """What a packet costs, and what memory a port takes, over the number of queues and the size of rings."""
 
 import dataclasses
-import statistics
 
+from ..common import expect
 from .counts import BOOT, Load, Sheet, ready, receive, transmit
 from .figures import Figure
 
-# Frames of one burst per queue, and those that fit every ring.
+# Frames of one burst for each queue.
 PER_QUEUE = 64
-BURST_MOST = 512
 WINDOWS = 3
 MEMORY_TRIES = 3
 
 
-def boot(cpus):
-    return dataclasses.replace(BOOT, cpus=cpus)
+def boot(cpus, max_cpus):
+    return dataclasses.replace(BOOT, cpus=cpus, max_cpus=max_cpus)
 
 
 def memory(rig):
-    """KiB that the port takes while it is up."""
+    """KiB that the port takes while it is up, as seen a few times."""
     name = rig.interface
     # Pages that a processor keeps for its next allocation (count, in zoneinfo) are free, too.
     used = (
@@ -29,15 +28,17 @@ def memory(rig):
     step = f"ip link set {name} down; sleep 1; down=$({used}); ip link set {name} up; sleep 1"
     taken = [int(rig.guest.output(f"{step}; echo $(($({used}) - down))")) for _ in range(MEMORY_TRIES)]
     rig.bring_up()
-    return statistics.median(taken)
+    return taken
 
 
-def at(rig, counter, sheet, over, x, burst, flows):
+def at(rig, counter, sheet, over, x, queues):
     """All that is measured at one place of a diagram."""
-    for kind, measure, size in (("TX", transmit, 1), ("RX", receive, burst)):
+    for kind, measure, burst in (("TX", transmit, 1), ("RX", receive, PER_QUEUE * queues)):
         load = Load(f"{kind} 64 B over {over}", 64, f"growth, {over}", windows=WINDOWS, x=x)
-        measure(rig, counter, sheet, dataclasses.replace(load, burst=size, flows=flows))
-    sheet.add(Figure(f"growth, {over}", f"memory over {over}", "KiB", x=x), memory(rig))
+        flows = 16 * queues if queues > 1 else 1
+        measure(rig, counter, sheet, dataclasses.replace(load, burst=burst, flows=flows, queues=queues))
+    for taken in memory(rig):
+        sheet.add(Figure(f"growth, {over}", f"memory over {over}", "KiB", x=x), taken)
 
 
 def most_queues(rig):
@@ -55,7 +56,8 @@ def over_queues(rig, results, queues):
     for number in (number for number in queues if number <= most):
         rig.guest.run(f"ethtool -L {rig.interface} combined {number}", check=rig.channels() != number)
         rig.bring_up()
-        at(rig, counter, sheet, "queues", number, min(PER_QUEUE * number, BURST_MOST), 16 * number)
+        expect(rig.channels() == number, f"of {number} queues there are {rig.channels()}")
+        at(rig, counter, sheet, "queues", number, number)
     counter.close()
     rig.check()
 
@@ -65,8 +67,11 @@ def over_rings(rig, results, rings):
     sheet = Sheet(results, rig.driver, profiled=False)
     counter = ready(rig)
     for size in rings:
+        # It fails where the rings have that size.
         rig.guest.run(f"ethtool -G {rig.interface} rx {size} tx {size}", check=False)
         rig.bring_up()
-        at(rig, counter, sheet, "ring size", size, PER_QUEUE, 1)
+        rings = rig.ethtool("-g")
+        expect((rings["rx"], rings["tx"]) == (size, size), f"rings of {size} are {rings['rx']}, {rings['tx']}")
+        at(rig, counter, sheet, "ring size", size, 1)
     counter.close()
     rig.check()

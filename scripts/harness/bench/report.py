@@ -13,6 +13,7 @@ from ..common import REPOSITORY
 PROFILE_ROWS = 40
 GROUPS = {
     "packets": "Instructions of the guest per packet",
+    "modules": "Instructions per packet, by module",
     "tcp": "Instructions of the guest, TCP",
     "device": "What the device saw, per packet",
     "traffic": "Throughput and latency",
@@ -26,7 +27,8 @@ the driver's module, for ours also ring_common and every Rust function and Rust 
 packets are those of pktgen, received ones are UDP floods that the model makes; each interrupt is for a fixed
 number of packets. Rounds of string instructions are avoided (no ERMS, no FSRM). Throughput is that of an
 emulated machine: compare it within a row, it says nothing about silicon. Values are medians; the spread is
-largest less smallest, by the median, half of which stands after it; ratios are medians of pairs. Documentation/performance.rst says more.</p>
+largest less smallest, by the median, half of which stands after it; what was measured once has none. Ratios
+are medians of pairs. Documentation/performance.rst says more.</p>
 """
 STYLE = """
 body { font-family: sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }
@@ -68,7 +70,12 @@ def cells(results, figure):
     texts = []
     for driver in (results.stock, results.ours):
         summary = results.summary(figure, driver)
-        texts.append(f"{number(summary.median)} ±{summary.spread / 2:.1%}" if summary else "-")
+        if summary is None:
+            texts.append("-")
+        elif summary.spread is None:
+            texts.append(number(summary.median))
+        else:
+            texts.append(f"{number(summary.median)} ±{summary.spread / 2:.1%}")
     ratio = results.ratio(figure)
     return [*texts, "-" if ratio is None else f"{ratio:.2f}"]
 
@@ -197,6 +204,7 @@ def page(meta, every):
     parts.append(f"</table><h2>Method</h2>{METHOD}")
     for results in every:
         parts.append(f"<h2>{results.vendor}</h2>")
+        parts += [f'<p class="miss">Not measured: {html.escape(failure)}</p>' for failure in results.failures]
         goals = "".join(
             f'<tr class="{"met" if met else "miss"}"><td>{html.escape(label(figure))}</td>'
             f"<td>{ratio:.3f}</td><td>{'met' if met else 'missed'}</td></tr>"
@@ -207,7 +215,7 @@ def page(meta, every):
             if not results.figures(group):
                 continue
             draw = lines if group.startswith("growth") else bars
-            plot = "" if group == "device" else draw(results, group)
+            plot = "" if group in ("device", "modules") else draw(results, group)
             parts.append(f"<h3>{title}</h3>{plot}{table(results, group)}")
         parts.append("<h3>Where the instructions are</h3>")
         parts += [profile(results, load) for load in results.profiles]

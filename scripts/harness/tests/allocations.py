@@ -7,18 +7,22 @@ import re
 import time
 
 from ..common import expect
+from ..guest import Boot
 from ..leaks import Witnesses
-from ..operations import operations
+from ..operations import operations, settings_command
 from ..runner import OURS, test
-from .bringup import FULL, STRICT
 from .lifecycle import load
 from .traffic import ping_sizes
+
+OWNERS, OWNERS_STRICT = Boot(owners=True), Boot(owners=True, iommu_strict=True)
 
 PROGRAM = "/opt/ring-nics/fail_nth.py"
 # Allocations of each operation that the default run has fail.
 TRIES = 24
 # What programs say to ENOMEM.
 NO_MEMORY = "Cannot allocate memory"
+# Operations that cannot do without new memory of ours, all of which asks for it by a way that can fail.
+NEEDY = ("probe", "open", "rings", "channels", "mtu")
 # What the kernel says of a driver without memory.
 PROBE_FAILED = r": probe with driver \w+ failed with error -12$"
 # How long memory is short, and how often in percent.
@@ -70,6 +74,7 @@ def sweep(rig, tries):
                 "command": operation.command,
                 "after": operation.after,
                 "check": check,
+                "look": settings_command(rig.interface) if operation.up else "true",
                 "tries": tries,
             }
             lines = rig.guest.run(f"{PROGRAM} sweep", timeout=3600, text=json.dumps(plan)).stdout
@@ -82,6 +87,8 @@ def judge(rig, operation, total, results):
     first, *results = results
     expect(first["rc"] == 0 and first["well"], f"{name} does not work with all memory to be had: {first}")
     refused = sum(result["rc"] != 0 for result in results)
+    if name in NEEDY:
+        expect(refused, f"{name}: of {total} allocations {len(results)} failed, and it never was refused")
     print(f"# {name}: of {total} allocations {len(results)} failed, {refused} with the command", flush=True)
     for result in results:
         expect(result["failed"], f"{name}: allocation {result['n']} of {total} was not reached")
@@ -91,15 +98,19 @@ def judge(rig, operation, total, results):
             f"{name}: allocation {result['n']} fails, and the answer is {said!r}",
         )
         expect(
-            result["kept"] or not operation.up,
+            result["kept"] or not operation.up or operation.name == "stop",
             f"{name}: allocation {result['n']} fails, and with it what worked before: {said!r}",
+        )
+        expect(
+            result["rc"] == 0 or result["look"] == first["look"],
+            f"{name}: allocation {result['n']} fails, and leaves other settings:\n{result['look']}",
         )
         expect(result["well"], f"{name}: once allocation {result['n']} has failed, nothing works: {said!r}")
     for line in rig.log.reported(rig.device):
         expect(re.search(PROBE_FAILED, line), f"{name}: the kernel logged {line}")
 
 
-@test(drivers=OURS, boots=(FULL,), debug=True)
+@test(drivers=OURS, boots=(OWNERS,), debug=True)
 def leaks_are_seen(rig):
     """Each witness sees memory that is lost on purpose, and none sees any when none is lost."""
     rig.ensure_up()
@@ -115,20 +126,20 @@ def leaks_are_seen(rig):
         expect(f"{way}+" in lost, f"kmemleak does not report {way}:\n{lost}")
 
 
-@test(drivers=OURS, boots=(FULL,), debug=True, timeout=300)
+@test(drivers=OURS, boots=(OWNERS,), debug=True, timeout=300)
 def failing_allocations(rig):
     """Some allocation of each operation fails: it is refused with the right error or works all the same,
     the port carries traffic as before, and nothing is lost."""
     sweep(rig, TRIES)
 
 
-@test(drivers=OURS, boots=(FULL, STRICT), debug=True, long=True, timeout=3600)
+@test(drivers=OURS, boots=(OWNERS, OWNERS_STRICT), debug=True, long=True, timeout=3600)
 def all_failing_allocations(rig):
     """The same for every allocation of each operation."""
     sweep(rig, 0)
 
 
-@test(drivers=OURS, boots=(FULL,), debug=True)
+@test(drivers=OURS, boots=(OWNERS,), debug=True)
 def short_memory(rig):
     """Every fifth allocation under load fails, in interrupts too: packets are lost, and nothing else."""
     with watched(rig):

@@ -8,7 +8,7 @@ import time
 
 from ..common import Failure, expect
 from ..guest import Boot
-from ..operations import Operation, operations
+from ..operations import Operation, operations, settings_command
 from ..runner import OURS, test
 from .traffic import ping_sizes
 
@@ -96,10 +96,7 @@ class Sweep:
 
     def look(self):
         """The settings of the port as text."""
-        name = self.name
-        return self.rig.guest.output(
-            f"ethtool -g {name}; ethtool -l {name}; ethtool -x {name}; cat /sys/class/net/{name}/mtu"
-        )
+        return self.rig.guest.output(settings_command(self.name))
 
     def carrier(self):
         path = f"/sys/class/net/{self.name}/carrier"
