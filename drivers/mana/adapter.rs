@@ -129,10 +129,23 @@ impl Adapter {
         ports: &Arc<Ports>,
     ) -> Result<Arc<Self>> {
         let dev: &device::Device = pdev.as_ref();
-        let bar = Bar::map(pdev, BAR, c"mana_rs")?;
+        let bar = Bar::map(pdev, BAR, c"mana_rs").inspect_err(|e| {
+            dev_err!(
+                dev,
+                "cannot map BAR {} ({:?}); does another driver use it?\n",
+                BAR,
+                e
+            )
+        })?;
         let layout = read_layout(dev, &bar)?;
         // One vector for the channel, one for each queue pair of each port.
-        let vectors = MsixVectors::alloc(pdev, u32::MAX)?;
+        let vectors = MsixVectors::alloc(pdev, u32::MAX).inspect_err(|e| {
+            dev_err!(
+                dev,
+                "cannot have MSI-X vectors ({:?}); is the kernel booted with pci=nomsi?\n",
+                e
+            )
+        })?;
         let link = Arc::new(Link::new(ports.clone())?, GFP_KERNEL)?;
         let line = vectors.line(HWC_VECTOR)?;
         let hwc = Hwc::new(&function, &bar, &layout, line, link.clone())?;
@@ -250,8 +263,13 @@ impl Adapter {
     /// it loses its access to all memory.
     pub(crate) fn take_back<C: Command>(&self, command: &C) {
         if self.call(command).is_err() {
-            self.hwc.give_up();
+            self.give_up();
         }
+    }
+
+    /// Takes the device's access to all memory, and reports that.
+    pub(crate) fn give_up(&self) {
+        self.hwc.give_up();
     }
 
     /// Reports a device that says what cannot be.
@@ -329,7 +347,7 @@ fn limits(
     };
     let ports = u32::from(config.max_num_vports).min(MAX_PORTS_IN_MANA_DEV);
     let vectors = vectors.available().min(resources.max_msix);
-    let (ports, queues) = share(ports, vectors, cpu::online(), resources).ok_or_else(|| {
+    let (ports, queues) = share(ports, vectors, cpu::possible(), resources).ok_or_else(|| {
         dev_err!(
             dev,
             "the device offers {} ports, {} vectors, {} event, {} completion, {} send and {} receive queues; at least 1 port, 2 vectors and 1 of each are needed\n",

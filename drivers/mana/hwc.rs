@@ -264,8 +264,10 @@ impl Hwc {
     /// that of an optional command.
     ///
     /// - `EOPNOTSUPP` if the device does not know the command.
-    /// - `EPROTO` if it refuses, or answers what cannot be.
-    /// - `ETIMEDOUT` or `ENODEV` if it does not answer, or once did not.
+    /// - `EPROTO` if it refuses.
+    /// - `EBADMSG` if it answers what cannot be: nobody knows what it has done.
+    /// - `EMSGSIZE` if the command is too long for it.
+    /// - `ETIMEDOUT` if it does not answer, `ENODEV` if it is gone or was given up.
     pub(crate) fn call<C: Command>(&self, id: DeviceId, command: &C) -> Result<C::Response> {
         self.exchange(id, command, core::iter::empty::<u64>())
             .map(|(_, response)| response)
@@ -276,7 +278,7 @@ impl Hwc {
     ///
     /// # Errors
     ///
-    /// Beside those of [`Hwc::call`], `EMSGSIZE` if the list is too long.
+    /// Those of [`Hwc::call`].
     pub(crate) fn exchange<C: Command, T: IntoBytes + Immutable>(
         &self,
         id: DeviceId,
@@ -285,9 +287,17 @@ impl Hwc {
     ) -> Result<(u16, C::Response)> {
         let mut channel = self.channel.lock();
         if channel.failed {
-            return Err(ETIMEDOUT);
+            return Err(ENODEV);
         }
-        let request = channel.write_request(id, command, list)?;
+        let request = channel.write_request(id, command, list).inspect_err(|e| {
+            dev_err!(
+                self.dev,
+                "command {} does not fit the device ({:?}); {}\n",
+                C::NAME,
+                e,
+                C::HINT
+            )
+        })?;
         self.shared.answered.reinit();
         channel.post_request(request.len())?;
         self.wait(&channel).inspect_err(|e| {
@@ -324,7 +334,7 @@ impl Hwc {
                 return Err(EPROTO);
             }
         }
-        let body = body.ok_or(EPROTO).inspect_err(|_| {
+        let body = body.ok_or(EBADMSG).inspect_err(|_| {
             dev_err!(
                 self.dev,
                 "the answer to command {} is too short; {}\n",

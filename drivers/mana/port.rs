@@ -3,6 +3,7 @@
 //! A port: a vPort of the Ethernet function.
 
 use core::sync::atomic::{
+    AtomicBool,
     AtomicU32,
     Ordering, //
 };
@@ -22,6 +23,7 @@ use kernel::{
 };
 use netdev::{
     completion::Completion,
+    cpu,
     mmio::Doorbell64,
     napi::ArmThenComplete, //
 };
@@ -164,12 +166,19 @@ impl Port {
     /// Waits until the device has delivered what it received before, and tells
     /// whether it said so.
     fn fence(&self, receiver: &Receiver) -> bool {
+        if receiver.events_lost.load(Ordering::Relaxed) {
+            return false;
+        }
         receiver.fence.reached.reinit();
+        if receiver.fence.is_lost() {
+            return false;
+        }
         let command = FenceRq {
             wq_obj_handle: receiver.handle,
         };
         self.adapter.call(&command).is_ok()
             && receiver.fence.reached.wait_timeout(FENCE_TIMEOUT).is_ok()
+            && !receiver.fence.is_lost()
     }
 
     /// Asks the device for the speed, which some do not tell.
@@ -194,6 +203,8 @@ pub(crate) struct Session {
 struct Receiver {
     handle: u64,
     fence: Arc<Fence>,
+    /// Whether its event queue stands still.
+    events_lost: Arc<AtomicBool>,
 }
 
 /// Tells when the fence completion of a receive queue has come.
@@ -201,13 +212,25 @@ struct Receiver {
 pub(crate) struct Fence {
     #[pin]
     reached: Completion,
+    lost: AtomicBool,
 }
 
 impl Fence {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             reached <- Completion::new(),
+            lost: AtomicBool::new(false),
         })
+    }
+
+    /// The completion queue stands still: nobody is to wait for it. Any context.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.reached();
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// The completion is there. Any context.
@@ -244,6 +267,7 @@ impl Interrupt for EventInterrupt {
         }
         if self.reader.take_overrun() {
             self.counters.eq_overrun.add(1);
+            self.queue.lost().store(true, Ordering::Relaxed);
             wake = Wake::Lost;
         }
         self.reader.arm(&self.doorbell, self.queue.id());
@@ -273,7 +297,7 @@ impl Nic for Port {
     }
 
     fn limits(&self) -> Result<PortLimits> {
-        let default = self.max_queues.min(MANA_DEF_NUM_QUEUES);
+        let default = self.max_queues.min(MANA_DEF_NUM_QUEUES).min(cpu::online());
         let queues = stop::Limits::new(1, default, self.max_queues, Step::Multiple(1));
         Ok(PortLimits {
             queues: queues.ok_or(EINVAL)?,
@@ -362,6 +386,7 @@ impl Nic for Port {
         vector: &EventVector,
         _index: u32,
         rings: QueueRings,
+        stats: &Arc<ChannelStats>,
     ) -> Result<(tx::Send, tx::Reap)> {
         let queue = WorkQueue::new(
             &self.adapter,
@@ -372,12 +397,7 @@ impl Nic for Port {
         )?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
         let mem_key = self.adapter.registered().gpa_mkey;
-        let send = tx::Send::new(
-            queue.clone(),
-            mem_key,
-            session.vp_offset,
-            self.counters.clone(),
-        )?;
+        let send = tx::Send::new(queue.clone(), mem_key, session.vp_offset, stats.clone())?;
         let reap = tx::Reap::new(queue, self.counters.clone())?;
         Ok((send, reap))
     }
@@ -405,6 +425,7 @@ impl Nic for Port {
         let receiver = Receiver {
             handle: queue.handle(),
             fence: fence.clone(),
+            events_lost: vector.0.lost().clone(),
         };
         receivers.push(receiver, GFP_KERNEL)?;
         drop(receivers);

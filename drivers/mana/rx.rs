@@ -190,6 +190,7 @@ impl RxRing for Rx {
         let lost = self.completions.take_overrun();
         if lost {
             self.counters.cq_overrun.add(1);
+            self.fence.lose();
         }
         lost
     }

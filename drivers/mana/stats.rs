@@ -64,8 +64,6 @@ port_counters! {
     rx_cqe_unknown_type,
     /// Receive completions without a packet.
     rx_pkt_len0_err,
-    /// Packets sent in the long format; all others went in the short one.
-    tx_long_pkt_fmt,
     /// Events of an unknown type.
     eqe_unknown_type,
     /// Completion queues that the device has overrun; they stand still.
@@ -175,6 +173,8 @@ pub(crate) static KEYS: Keys = Keys {
         key!("tso_bytes", tso_bytes),
         key!("tso_inner_packets", tso_inner_packets),
         key!("tso_inner_bytes", tso_inner_bytes),
+        key!("long_pkt_fmt", long_format),
+        key!("short_pkt_fmt", short_format),
         key!("csum_partial", csum_partial),
         key!("mana_map_err", map_errors),
     ],

@@ -21,10 +21,13 @@ use netdev::{
         MAX_SKB_FRAGS, //
     }, //
 };
-use ring_common::nic::{
-    TxDone,
-    TxReap,
-    TxSend, //
+use ring_common::{
+    nic::{
+        TxDone,
+        TxReap,
+        TxSend, //
+    },
+    stats::ChannelStats, //
 };
 use ring_core::index::Cursor;
 use zerocopy::FromZeros;
@@ -113,7 +116,7 @@ pub(crate) struct Send {
     long: LongOob,
     /// Whether the vPort's offset needs the long format.
     always_long: bool,
-    counters: Arc<PortCounters>,
+    stats: Arc<ChannelStats>,
 }
 
 impl Send {
@@ -126,7 +129,7 @@ impl Send {
         queue: Arc<WorkQueue>,
         mem_key: u32,
         vp_offset: u16,
-        counters: Arc<PortCounters>,
+        stats: Arc<ChannelStats>,
     ) -> Result<Self> {
         let (short, long, always_long) =
             oob::on_queue(queue.id(), queue.cq_id(), vp_offset).ok_or(EPROTO)?;
@@ -137,7 +140,7 @@ impl Send {
             short,
             long,
             always_long,
-            counters,
+            stats,
         })
     }
 
@@ -220,7 +223,7 @@ impl TxSend for Send {
 
         let ring = self.queue.work();
         if long {
-            self.counters.tx_long_pkt_fmt.add(1);
+            self.stats.tx.long_format.add(1);
             let start = LongStart {
                 header,
                 short: short.followed_by_long(),
@@ -228,6 +231,7 @@ impl TxSend for Send {
             };
             ring.write(head.slot(), &start);
         } else {
+            self.stats.tx.short_format.add(1);
             let start = ShortStart {
                 header,
                 oob: short,

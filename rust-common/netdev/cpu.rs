@@ -9,3 +9,9 @@ pub fn online() -> u32 {
     // SAFETY: Has no preconditions.
     unsafe { bindings::rc_helper_cpus_online() }
 }
+
+/// CPUs that may ever be online.
+pub fn possible() -> u32 {
+    // SAFETY: Has no preconditions.
+    unsafe { bindings::rc_helper_cpus_possible() }
+}

@@ -124,7 +124,8 @@ impl PagePool {
     pub fn alloc_disabled(&self) -> Option<RxBuffer> {
         self.napi.while_disabled(|| {
             // SAFETY: The NAPI is disabled, so this is the only user of the pool's fast side: the
-            // pool is not `Sync`.
+            // pool is not `Sync`, and who frees a page elsewhere takes that side only where the
+            // NAPI is being polled.
             unsafe { self.take() }
         })?
     }

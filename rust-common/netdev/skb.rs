@@ -137,7 +137,7 @@ impl TxMeta {
         transport_offset: transport_offset -> u32,
         /// Fragments besides the linear part.
         nr_frags: nr_frags -> u8,
-        /// The TX queue.
+        /// The TX queue that it is sent on.
         queue: queue -> u16,
         /// IP protocol number, 0 unless known.
         l4_proto: l4 -> u8,
@@ -274,8 +274,8 @@ impl TxSkb {
         ptr
     }
 
-    /// Gathers in `meta` what a driver asks about the packet; `None` if this CPU does not hold the xmit
-    /// lock of its queue.
+    /// Gathers in `meta` what a driver asks about the packet, with the queue whose xmit lock this CPU
+    /// holds; `None` if it holds none.
     ///
     /// # Safety
     ///

@@ -93,12 +93,14 @@ impl<N: Nic> Poll for Poller<N> {
         match cx.budget() {
             Budget::TxOnly => 0,
             Budget::Rx(budget) => {
-                let received = self.rx.poll(cx, budget.get());
+                // A user may ask for a budget of more than the device may go on without hearing of it.
+                let most = budget.get().min(self.rx.size());
+                let received = self.rx.poll(cx, most);
                 if self.rx.take_lost() {
                     self.reset.lost("receive completions");
                 }
                 // That work is left, only a used-up budget can say.
-                if tx_left {
+                if tx_left || received == most {
                     budget.get()
                 } else {
                     received
@@ -126,7 +128,11 @@ impl<N: Nic> Handler for Line<N> {
         match self.interrupt.interrupt() {
             Wake::Poll => self.napi.schedule(),
             Wake::Nothing => {}
-            Wake::Lost => self.reset.lost("events"),
+            Wake::Lost => {
+                // For what was announced before.
+                self.napi.schedule();
+                self.reset.lost("events");
+            }
         }
         IrqReturn::Handled
     }
@@ -229,7 +235,7 @@ impl<N: Nic> Channel<N> {
             vector,
             line,
         } = nic.vector(session, id, vector_memory)?;
-        let (producer, consumer) = tx.split(nic.tx(session, &vector, id, tx_memory)?);
+        let (producer, consumer) = tx.split(nic.tx(session, &vector, id, tx_memory, &stats)?);
         let queue = consumer.queue().clone();
         let ring = nic.rx(session, &vector, id, rx_memory, rx.buffer_len())?;
         let poller = Poller {

@@ -176,13 +176,15 @@ pub trait Nic: Send + Sync + Sized + 'static {
         memory: Self::VectorMemory,
     ) -> Result<VectorParts<Self::Interrupt, Self::Vector>>;
 
-    /// Makes TX queue `index` on `vector`.
+    /// Makes TX queue `index` on `vector`. What is the producer half's to count of `stats`, the vendor may
+    /// count where `ring_common` does not know it.
     fn tx(
         &self,
         session: &Self::Session,
         vector: &Self::Vector,
         index: u32,
         memory: Self::TxMemory,
+        stats: &Arc<ChannelStats>,
     ) -> Result<(Self::TxSend, Self::TxReap)>;
 
     /// Makes RX queue `index`, for buffers of `buffer_len` bytes, on `vector`.

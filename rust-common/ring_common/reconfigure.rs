@@ -145,7 +145,12 @@ impl<N: Nic> Port<N> {
         let again =
             prepare(dev, &old, lock).and_then(|former| program(dev, &mut state, former, lock));
         if let Err(again) = again {
-            retry(dev, &mut state, "cannot return to the former settings", again);
+            retry(
+                dev,
+                &mut state,
+                "cannot return to the former settings",
+                again,
+            );
         }
         Err(e)
     }
@@ -207,7 +212,9 @@ fn program<N: Nic>(
     }
     for (queue, producer) in (0..).zip(producers) {
         // The queue and its cell exist: there are as many as channels at most.
-        let _ = dev.lock_tx(queue, |token| dev.producers().replace(token, Some(producer)));
+        let _ = dev.lock_tx(queue, |token| {
+            dev.producers().replace(token, Some(producer))
+        });
     }
     let open = state.open.insert(open);
     if let Err(e) = nic.steer(&open.session, &state.rss.get()) {
@@ -249,10 +256,7 @@ fn detach<N: Nic>(dev: &Device<Port<N>>, state: &mut State<N>, lock: &RtnlLock<'
     drop(open);
 }
 
-fn take_producers<N: Nic>(
-    dev: &Device<Port<N>>,
-    queues: usize,
-) -> KVVec<tx::Producer<N::TxSend>> {
+fn take_producers<N: Nic>(dev: &Device<Port<N>>, queues: usize) -> KVVec<tx::Producer<N::TxSend>> {
     let mut producers = KVVec::new();
     for queue in (0..).take(queues) {
         let taken = dev.lock_tx(queue, |token| dev.producers().replace(token, None));

@@ -195,6 +195,13 @@ impl<R: RxRing> Queue<R> {
         }
     }
 
+    /// Buffers of the ring.
+    #[inline(always)]
+    pub(crate) fn size(&self) -> u32 {
+        // CAST: The ring's size has 32 bits.
+        self.slots.len() as u32
+    }
+
     /// As [`TxReap::take_lost`](crate::nic::TxReap::take_lost).
     pub(crate) fn take_lost(&mut self) -> bool {
         self.hw.take_lost()

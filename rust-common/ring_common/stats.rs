@@ -89,6 +89,10 @@ counters! {
         tso_inner_packets,
         /// Payload bytes of TSO packets inside a tunnel.
         tso_inner_bytes,
+        /// Packets in the shorter of two formats that the device has.
+        short_format,
+        /// Packets in the longer of two formats that the device has.
+        long_format,
         /// Packets whose checksum the device filled in, TSO aside.
         csum_partial,
         /// Packets dropped before the device saw them.

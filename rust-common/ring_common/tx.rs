@@ -117,6 +117,7 @@ struct Packets {
     in_flight: spsc::Receiver<InFlight>,
     pieces: PieceUnmapper,
     queue: Arc<TxQueue>,
+    stats: Arc<ChannelStats>,
 }
 
 /// All memory of a TX queue that is not the vendor's.
@@ -196,6 +197,7 @@ impl Memory {
                 in_flight: pop,
                 pieces: unmapper,
                 queue: queue.clone(),
+                stats: stats.clone(),
             },
             queue,
             stats,
@@ -457,10 +459,15 @@ impl Drop for Packets {
             in_flight,
             pieces,
             queue,
+            stats,
         } = self;
         in_flight.drain(
             |_| true,
-            |packet| pieces.drop_reason(packet.pieces, packet.skb, Reason::DeviceGone),
+            |packet| {
+                // The producer half, whose counter it is, is gone.
+                stats.tx.dropped.add(1);
+                pieces.drop_reason(packet.pieces, packet.skb, Reason::DeviceGone);
+            },
         );
         queue.reset();
     }

@@ -7,16 +7,14 @@ use crate::index::RingSize;
 /// Completions consumed since the device last heard of the consumer index.
 ///
 /// A device that tells laps apart by a few bits must hear of it once per
-/// `LAPS` laps, armed or not (MANA: 8). Half of that is left for one poll: ring
-/// as soon as half of `LAPS` is used up, and let no poll take more than
-/// [`LapBudget::poll_limit`].
+/// `LAPS` laps, armed or not (MANA: 8). Ring as soon as half of `LAPS` is used up:
+/// the other half is left for the next poll, which takes a lap at most.
 ///
 /// ```
 /// use ring_core::arm::LapBudget;
 /// use ring_core::index::RingSize;
 ///
 /// let mut laps = LapBudget::<8>::new(RingSize::new(64).unwrap()).unwrap();
-/// assert_eq!(laps.poll_limit(), 4 * 64);
 /// assert!(!laps.consumed(255));
 /// assert!(laps.consumed(1));
 /// laps.rung();
@@ -38,13 +36,6 @@ impl<const LAPS: u32> LapBudget<LAPS> {
             half: size.get().wrapping_mul(LAPS / 2),
             since_ring: 0,
         })
-    }
-
-    /// Completions that one poll may consume, so that the device's limit holds
-    /// even if the one before stopped just short of ringing.
-    #[inline]
-    pub const fn poll_limit(&self) -> u32 {
-        self.half
     }
 
     /// A poll consumed `n` completions; true if the doorbell is due although

@@ -2,7 +2,10 @@
 
 //! Event queues.
 
-use core::mem::offset_of;
+use core::{
+    mem::offset_of,
+    sync::atomic::AtomicBool, //
+};
 
 use kernel::{
     device,
@@ -95,6 +98,7 @@ pub(crate) struct EventQueue {
     adapter: Arc<Adapter>,
     id: u32,
     ring: EventRing,
+    lost: Arc<AtomicBool>,
 }
 
 impl EventQueue {
@@ -106,6 +110,7 @@ impl EventQueue {
     /// - `EPROTO` if the device gives an id that cannot be.
     /// - What the channel returns.
     pub(crate) fn new(adapter: &Arc<Adapter>, vector: u32, ring: EventRing) -> Result<Self> {
+        let lost = Arc::new(AtomicBool::new(false), GFP_KERNEL)?;
         let region = DmaRegion::new(adapter, ring.mem())?;
         let created = adapter.call(&CreateQueue::event(
             adapter.registered(),
@@ -118,6 +123,7 @@ impl EventQueue {
             adapter: adapter.clone(),
             id: created.queue_index,
             ring,
+            lost,
         };
         // Checked last: from here on, dropping the queue destroys it.
         if queue.id > regs::EQ_ID.max() {
@@ -133,6 +139,11 @@ impl EventQueue {
     /// Id of the queue, 16 bits.
     pub(crate) fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Whether the device has overrun the queue, as its interrupt has seen.
+    pub(crate) fn lost(&self) -> &Arc<AtomicBool> {
+        &self.lost
     }
 
     /// Memory of the queue.

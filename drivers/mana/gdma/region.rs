@@ -46,11 +46,19 @@ impl<'a> DmaRegion<'a> {
         let pages = u32::try_from(mem.len() / MANA_PAGE_SIZE)?;
         let command = CreateDmaRegion::new(size.into(), pages);
         let list = mem.pages().map(LeAddr::from);
-        let handle = adapter.call_with_list(&command, list)?.dma_region_handle;
+        let answer = adapter.call_with_list(&command, list);
+        // It may have the region, and nobody can name it.
+        let answer = answer.inspect_err(|e| {
+            if *e == EBADMSG {
+                adapter.give_up();
+            }
+        })?;
+        let handle = answer.dma_region_handle;
         if handle == Self::GDMA_INVALID_DMA_REGION {
             adapter.complain(format_args!(
                 "the device created a DMA region without a handle"
             ));
+            adapter.give_up();
             return Err(EPROTO);
         }
         Ok(Self {

@@ -318,11 +318,11 @@ impl Channel {
         let body = size_of::<ResponseHeader>();
         let response = self.message(RESPONSE)?;
         if answer.wqe_offset % WQ_BYTES != offset || len < body || len > response.size() {
-            return Err(EPROTO);
+            return Err(EBADMSG);
         }
-        let header: ResponseHeader = response.read(0).ok_or(EPROTO)?;
+        let header: ResponseHeader = response.read(0).ok_or(EBADMSG)?;
         if !header.answers(request) {
-            return Err(EPROTO);
+            return Err(EBADMSG);
         }
         let whole = body + size_of::<R>();
         let body = (len >= whole).then(|| response.read(body)).flatten();

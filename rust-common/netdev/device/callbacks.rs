@@ -169,7 +169,7 @@ impl<T: Operations> Callbacks<T> {
             return bindings::netdev_tx_NETDEV_TX_OK;
         };
         // SAFETY:
-        // - This CPU holds the xmit lock of the queue, as just checked, until the
+        // - This CPU holds the xmit lock of the queue, as just looked up, until the
         //   core takes it back behind this call: `lltx` is never set.
         // - This is the only token for it; it is gone when this returns.
         let mut lock = unsafe { TxLocked::assume(dev, meta.queue()) };

@@ -15,29 +15,6 @@ static struct page_pool *pool_of(const void *va)
 }
 
 /**
- * rc_helper_rx_buf_size() - Memory behind a buffer for packets
- * @len: bytes for headroom and packet
- *
- * Return: Bytes with the shared info that napi_build_skb() needs.
- */
-unsigned int rc_helper_rx_buf_size(unsigned int len)
-{
-	return SKB_HEAD_ALIGN(len);
-}
-EXPORT_SYMBOL_GPL(rc_helper_rx_buf_size);
-
-/**
- * rc_helper_rx_headroom() - Bytes that the stack wants before a packet
- *
- * Return: Bytes, such that the IP header is aligned where that matters.
- */
-unsigned int rc_helper_rx_headroom(void)
-{
-	return NET_SKB_PAD + NET_IP_ALIGN;
-}
-EXPORT_SYMBOL_GPL(rc_helper_rx_headroom);
-
-/**
  * rc_helper_rx_alloc() - Get a buffer
  * @pool: page pool that maps its pages
  * @size: bytes wanted, at most those of a page of the pool
@@ -46,8 +23,8 @@ EXPORT_SYMBOL_GPL(rc_helper_rx_headroom);
  * Several buffers share a page where they fit; the rest of the page goes to the
  * last of them, so that the sizes add up to the page's.
  *
- * Context: NAPI poll of the pool's NAPI, or process context with BH off while
- * that NAPI is disabled.
+ * Context: NAPI poll of the pool's NAPI, or process context while that NAPI is
+ * disabled.
  * Return: true on success, false without memory.
  */
 bool rc_helper_rx_alloc(struct page_pool *pool, u32 size, struct rc_helper_rx_buf *buf)

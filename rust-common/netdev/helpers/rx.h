@@ -42,8 +42,6 @@ struct rc_helper_rx_info {
 	u8 flags;
 };
 
-unsigned int rc_helper_rx_buf_size(unsigned int len);
-unsigned int rc_helper_rx_headroom(void);
 bool rc_helper_rx_alloc(struct page_pool *pool, u32 size, struct rc_helper_rx_buf *buf);
 void rc_helper_rx_free(void *va);
 int rc_helper_rx_receive(struct napi_struct *napi, const struct rc_helper_rx_buf *buf,

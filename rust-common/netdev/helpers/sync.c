@@ -16,8 +16,11 @@
  */
 void rc_helper_completion_reinit(struct completion *completion)
 {
-	while (try_wait_for_completion(completion))
-		;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&completion->wait.lock, flags);
+	completion->done = 0;
+	raw_spin_unlock_irqrestore(&completion->wait.lock, flags);
 }
 EXPORT_SYMBOL_GPL(rc_helper_completion_reinit);
 
@@ -64,3 +67,15 @@ u32 rc_helper_cpus_online(void)
 	return num_online_cpus();
 }
 EXPORT_SYMBOL_GPL(rc_helper_cpus_online);
+
+/**
+ * rc_helper_cpus_possible() - Number of CPUs that may ever be online
+ *
+ * Context: Any.
+ * Return: The number, at least 1.
+ */
+u32 rc_helper_cpus_possible(void)
+{
+	return num_possible_cpus();
+}
+EXPORT_SYMBOL_GPL(rc_helper_cpus_possible);

@@ -11,5 +11,6 @@ void rc_helper_work_init(struct delayed_work *work, work_func_t func,
 			 struct lock_class_key *key);
 void rc_helper_work_schedule(struct delayed_work *work, unsigned long delay);
 u32 rc_helper_cpus_online(void);
+u32 rc_helper_cpus_possible(void);
 
 #endif

@@ -101,6 +101,16 @@ static bool tx_owned(const struct net_device *dev, unsigned int queue)
 	       netif_tx_owned(netdev_get_tx_queue(dev, queue), smp_processor_id());
 }
 
+/* The queue whose xmit lock this CPU holds, or the number of queues. */
+static noinline unsigned int owned_queue(const struct net_device *dev)
+{
+	unsigned int queue = 0;
+
+	while (queue < dev->num_tx_queues && !tx_owned(dev, queue))
+		queue++;
+	return queue;
+}
+
 /**
  * rc_helper_tx_describe() - Collect what a driver asks about a packet
  * @dev: network device that sends it
@@ -111,15 +121,20 @@ static bool tx_owned(const struct net_device *dev, unsigned int queue)
  * looked at only where an offload is asked for: nothing is known about those of
  * other packets.
  *
+ * The packet's queue is the one whose xmit lock this CPU holds: the core sends
+ * what a queueing discipline hands out under the lock of the queue that this
+ * belongs to, and a filter may have mapped the packet elsewhere.
+ *
  * Context: ndo_start_xmit().
- * Return: true if this CPU holds the xmit lock of the packet's queue. The core
- * sends what a queueing discipline hands out in bulk under the lock of the first
- * packet's queue, and a filter may have mapped the others elsewhere.
+ * Return: true if this CPU holds the xmit lock of a queue of the device.
  */
 bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *skb,
 			   struct rc_helper_tx_meta *meta)
 {
-	bool owned = tx_owned(dev, skb_get_queue_mapping(skb));
+	unsigned int queue = skb_get_queue_mapping(skb);
+
+	if (unlikely(!tx_owned(dev, queue)))
+		queue = owned_queue(dev);
 
 	/* One by one: the compiler makes few stores of it, and no loop. */
 	meta->len = skb->len;
@@ -133,7 +148,7 @@ bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *s
 	meta->csum_start = 0;
 	meta->csum_offset = 0;
 	meta->vlan_tci = skb_vlan_tag_get(skb);
-	meta->queue = skb_get_queue_mapping(skb);
+	meta->queue = queue;
 	meta->nr_frags = skb_shinfo(skb)->nr_frags;
 	meta->gso_kind = RC_HELPER_GSO_NONE;
 	meta->l3 = 0;
@@ -145,7 +160,7 @@ bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *s
 
 	if (skb->ip_summed == CHECKSUM_PARTIAL || skb_is_gso(skb))
 		describe_offloads(skb, meta);
-	return owned;
+	return queue < dev->num_tx_queues;
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_describe);
 
