@@ -17,11 +17,11 @@ LISTED = 100
 
 
 def arguments():
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--release", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", prog="scripts/demo")
-    test = commands.add_parser("test", prog="scripts/test")
+    test = commands.add_parser("test", prog="scripts/test", allow_abbrev=False)
     test.add_argument("--list", action="store_true", help="name the tests and run none")
     test.add_argument(
         "--only",
@@ -34,7 +34,7 @@ def arguments():
     test.add_argument(
         "--debug-kernel", action="store_true", help="the guest tests, on a kernel that watches itself"
     )
-    bench_parser = commands.add_parser("bench", prog="scripts/bench")
+    bench_parser = commands.add_parser("bench", prog="scripts/bench", allow_abbrev=False)
     bench_parser.add_argument("drivers", nargs="*", metavar="DRIVER", help="drivers of these vendors only")
     length = bench_parser.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="a few loads, one boot of each driver")

@@ -35,6 +35,11 @@ def level(line):
     return int(prefix[1]) & 7 if prefix else LEVEL_WARNING
 
 
+def text_of(line):
+    """The text of a line of `dmesg --raw`."""
+    return re.sub(r"^<\d+>(\[ *[\d.]+\] )?", "", line)
+
+
 class KernelLog:
     """Reads what the guest's kernel logged since the last look."""
 
@@ -77,7 +82,7 @@ class KernelLog:
         for line in lines:
             if level(line) > LEVEL_WARNING and not ALARMS.search(line):
                 continue
-            text = re.sub(r"^<\d+>(\[ *[\d.]+\] )?", "", line)
+            text = text_of(line)
             if any(pattern.search(text) for pattern, _ in self._allowed):
                 self.excused.append(text)
             else:

@@ -11,6 +11,10 @@ SELFTESTS = REPOSITORY / "tools/selftests"
 CACHE = pathlib.Path("/cache")
 
 
+class OutOfTime(BaseException):
+    """A test took too long. None of what it catches."""
+
+
 class Failure(Exception):
     """A test failed; the message says what was expected and what was seen."""
 

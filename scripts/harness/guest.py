@@ -50,7 +50,7 @@ class Boot:
     nics: int = 1
     # Instructions are counted: see insns.py.
     counted: bool = False
-    # The debug kernel remembers who has which page and slab object: see leaks.py.
+    # The debug kernel remembers who has what memory: see leaks.py.
     owners: bool = False
     # Knobs of the model, as pairs.
     knobs: tuple = ()
@@ -96,8 +96,7 @@ class Boot:
             # While the processor is identified the kernel forgets for a moment that it has five levels of
             # page tables; an interrupt in between makes KASAN report each address, without end.
             arguments += ["no5lvl"]
-        if self.owners:
-            arguments += ["page_owner=on", "slab_debug=U"]
+            arguments += ["page_owner=on", "slab_debug=U"] if self.owners else ["kmemleak=off"]
         if self.counted:
             # One way to wait, whatever the governor of the idle states thinks, and no kernel thread
             # that looks at memory all the time.

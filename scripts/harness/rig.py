@@ -12,6 +12,10 @@ from .common import Driver, Failure, Settings, expect
 from .guest import Boot, Guest
 from .model import Model
 
+# What a command in the guest may take: there to find what hangs.
+HANG = 150
+# How long packets that sit in a socket may keep a mapping.
+PATIENCE = 15
 UP_TIMEOUT = 20
 MTU = 1500
 
@@ -37,10 +41,12 @@ class Rig:
             self.servers = wire.Servers()
             try:
                 self._boot(boot)
-            except Failure:
+            except Failure as failure:
                 # Now and then the debug kernel hangs in a report of its own before it has started.
                 if not settings.debug or len(self.models) != boot.nics:
                     raise
+                print(f"# {folder.name} is booted once more: {failure}", flush=True)
+                (folder / "console.txt").rename(folder / "console.first.txt")
                 for model in self.models:
                     model.close()
                 self._boot(boot)
@@ -168,6 +174,22 @@ class Rig:
         state = self.guest.output("ip -4 -o address show up scope global")
         if any(f"{peer.guest_v4}/" not in state for peer in self.peers) or not names:
             self.bring_up()
+
+    def must_end(self, command, seconds=HANG, check=False):
+        """Runs a command that may fail, unless told not to, but must end."""
+        result = self.guest.run(command, timeout=seconds, check=False)
+        expect(result.rc is not None, f"{command!r} does not end in {seconds} s")
+        return result.check() if check else result
+
+    def expect_no_dma(self):
+        """Nothing is mapped for a device without a driver, once sockets have let go of what they hold."""
+        deadline = time.monotonic() + PATIENCE
+        while (left := self.dma_in_use()) != self.idle_dma:
+            expect(
+                time.monotonic() < deadline,
+                f"{left} DMA mappings are left, {self.idle_dma} were there before the driver came",
+            )
+            time.sleep(0.2)
 
     # What it did
 

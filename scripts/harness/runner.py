@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import fnmatch
+import os
 import pathlib
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from xml.etree import ElementTree
 
 from . import build
 from .checks import SKIPS, reviewed
-from .common import DRIVERS, Driver, Failure, Settings, Skip
+from .common import DRIVERS, Driver, Failure, OutOfTime, Settings, Skip
 from .guest import Boot, fastest
 from .rig import Rig
 
@@ -111,10 +112,10 @@ class Ticker:
 
 @contextlib.contextmanager
 def time_limit(seconds):
-    """Fails what runs within when it takes longer. Main thread only."""
+    """Ends what runs within when it takes longer. Main thread only."""
 
     def expired(_signal, _frame):
-        raise Failure(f"not done in {seconds} s")
+        raise OutOfTime(f"not done in {seconds} s")
 
     previous = signal.signal(signal.SIGALRM, expired)
     signal.alarm(seconds)
@@ -156,7 +157,7 @@ class Runner:
     def _run_host(self, tests):
         for test in tests:
             folder = self.results / test.name
-            self._run_one(test, folder, lambda: test.function(self.settings, folder / "log.txt"))
+            self._run_one(test, folder, lambda log=folder / "log.txt": test.function(self.settings, log))
 
     def _run_group(self, group, tests):
         """Runs tests that share a guest. A failed test takes its guest with it."""
@@ -164,19 +165,19 @@ class Runner:
         rig = None
         serial = 0
         for test in tests:
+            if rig is None:
+                serial += 1
+            folder = self.results / f"{driver.name}.{boot.name}.{serial}"
 
             def body():
-                nonlocal rig, serial
+                nonlocal rig
                 if rig is None:
-                    serial += 1
-                    folder = self.results / f"{driver.name}.{boot.name}.{serial}"
                     if self._unprepared:
                         raise self._unprepared
                     rig = Rig(self.settings, driver, boot, folder, self._payload)
                 test.function(rig)
                 rig.check()
 
-            folder = self.results / f"{driver.name}.{boot.name}.{max(serial, 1)}"
             passed = self._run_one(test, folder, body)
             if rig and (not passed or rig.is_spent):
                 if not passed:
@@ -225,7 +226,7 @@ class Runner:
             text = f"{test.name}: {skip}"
             verdict = "skipped" if any(p.search(text) for p, _ in self._skips) else "failed"
             why = f"skip: {skip}" if verdict == "skipped" else f"a skip not on the reviewed list: {skip}"
-        except Failure as failure:
+        except (Failure, OutOfTime) as failure:
             verdict, why = "failed", str(failure)
         except Exception:  # a test that cannot even run is a failed test
             verdict, why = "failed", traceback.format_exc()
@@ -249,9 +250,12 @@ class Runner:
     def _again(self, test):
         """The command that runs a test once more."""
         options = f"--only '{test.name}'" + (" --long" if test.long else "")
+        variables = [f"{name}={os.environ[name]}" for name in ("RING_NICS_CACHE", "KVER") if os.environ.get(name)]
         if self.settings.debug:
-            return f"sudo scripts/test {options} --debug-kernel"
-        return f"sudo FLAVOUR={self.settings.release.split('-', 1)[1]} scripts/test {options}"
+            options += " --debug-kernel"
+        else:
+            variables.append(f"FLAVOUR={self.settings.release.split('-', 1)[1]}")
+        return " ".join(("sudo", *variables, "scripts/test", options))
 
     def _write_junit(self):
         """The verdicts once more, in the form that CI systems read."""

@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     commands,
     removal,
     liar,
+    mana,
     lifecycle,
     counting,
     allocations,

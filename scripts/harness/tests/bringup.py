@@ -18,7 +18,7 @@ def probe(rig):
     rig.load()
     name = rig.interface
     info = rig.guest.output(f"ethtool -i {name}")
-    expect(f"driver: {rig.driver.vendor}" in info, f"ethtool -i says {info!r}")
+    expect(f"driver: {rig.driver.module}" in info.splitlines(), f"ethtool -i says {info!r}")
     address = rig.links(name)["address"]
     expect(address != "00:00:00:00:00:00", "the port has no hardware address")
     rig.ensure_up()
@@ -53,6 +53,11 @@ def information(rig):
     expect(combined == rig.queues, f"{combined} queues on {rig.queues} processors")
     table = rig.ethtool("-x")["rss-indirection-table"]
     expect(set(table) == set(range(combined)), f"the indirection table uses queues {sorted(set(table))}")
+    info = dict(line.split(": ", 1) for line in rig.guest.output(f"ethtool -i {rig.interface}").splitlines() if ": " in line)
+    expect(info["bus-info"] == rig.device, f"ethtool -i names the bus address {info['bus-info']}")
+    features = rig.ethtool("-k")
+    for feature in ("tx-checksum-ipv4", "tx-tcp-segmentation", "rx-checksumming"):
+        expect(features[feature]["active"], f"ethtool -k says that {feature} is off")
     statistics = rig.statistics()
     for queue in range(combined):
         for key in (f"rx_{queue}_packets", f"rx_{queue}_bytes", f"tx_{queue}_packets", f"tx_{queue}_bytes"):

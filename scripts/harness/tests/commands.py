@@ -9,6 +9,7 @@ import time
 from ..common import Failure, expect
 from ..guest import Boot
 from ..operations import Operation, operations, settings_command
+from ..rig import HANG
 from ..runner import OURS, test
 from .traffic import ping_sizes
 
@@ -17,10 +18,6 @@ from .traffic import ping_sizes
 TIMEOUT = (("command_timeout_ms", "2000"),)
 QUICK = Boot(cpus=2, swiotlb_force=True, knobs=TIMEOUT)
 THOROUGH = Boot(cpus=2, iommu_strict=True, knobs=TIMEOUT)
-# What a command in the guest may take: there to find what hangs.
-HANG = 150
-# How long packets that sit in a socket may keep a mapping.
-PATIENCE = 15
 # Commands that a driver may still send to a device that did not answer one.
 FAREWELL = 2
 # How often an operation may end before the command that is to fail.
@@ -54,6 +51,8 @@ class Sweep:
         self.history = []
         # Changes of an open port that the device refused, and those that left it as it was.
         self.refused = self.kept = 0
+        # Errors of the device, and those after which the driver had to be started anew.
+        self.errors = self.reloads = 0
         if not rig.loaded():
             rig.load()
         self.reload()
@@ -72,7 +71,7 @@ class Sweep:
         self.settings = self.look()
 
     def unload(self):
-        self.run(f"modprobe -r {self.rig.driver.module}", check=True)
+        self.rig.must_end(f"modprobe -r {self.rig.driver.module}", check=True)
         self.history += self.rig.model.commands()
         self.expect_nothing()
 
@@ -82,13 +81,7 @@ class Sweep:
         expect(not rig.interfaces(), f"without a driver, the interfaces {rig.interfaces()} are left")
         live = self.live()
         expect(live == 0, f"without a driver, the device has {live} objects")
-        deadline = time.monotonic() + PATIENCE
-        while (left := rig.dma_in_use()) != rig.idle_dma:
-            expect(
-                time.monotonic() < deadline,
-                f"{left} DMA mappings are left, {rig.idle_dma} were there before the driver came",
-            )
-            time.sleep(0.2)
+        rig.expect_no_dma()
 
     def live(self):
         """How much the device has that the driver made."""
@@ -108,17 +101,13 @@ class Sweep:
         command = f"grep -q 1 /sys/class/net/{self.name}/carrier && ({ping} || {ping} || {ping})"
         return self.rig.guest.run(command, check=False).rc == 0
 
-    def run(self, command, check=False):
-        result = self.rig.guest.run(command, timeout=HANG, check=False)
-        expect(result.rc is not None, f"{command!r} did not end in {HANG} s")
-        return result.check() if check else result
-
     def restore(self, operation):
-        """Back to a port that works, with a new start of the driver where it must be."""
+        """Back to a port that works, with a new start of the driver where it must be, which is counted."""
         if not self.rig.interfaces():
             self.expect_nothing()
-        self.run(operation.after)
+        self.rig.must_end(operation.after)
         if not self.works() or self.look() != self.settings:
+            self.reloads += self.fault == "error"
             self.reload()
 
     # The faults
@@ -126,9 +115,9 @@ class Sweep:
     def sweep(self, operation, fault, each):
         """Fails every command of an operation, or of each kind of command the first."""
         self.fault = fault
-        self.run(operation.before, check=True)
+        self.rig.must_end(operation.before, check=True)
         self.rig.model.commands()
-        self.run(operation.command, check=True)
+        self.rig.must_end(operation.command, check=True)
         names = [name for name, _ in self.rig.model.commands() if name not in self.background]
         self.restore(operation)
         for name in dict.fromkeys(names):
@@ -155,14 +144,15 @@ class Sweep:
     def fail(self, operation, name, number):
         """Fails one command, and looks what that did; whether there was one."""
         rig = self.rig
-        self.run(operation.before, check=True)
+        self.rig.must_end(operation.before, check=True)
         before = self.live()
         rig.model.commands()
         rig.model.set(fail_command=f"{number}:{self.fault}:{name}")
-        result = self.run(operation.command)
+        result = self.rig.must_end(operation.command)
         rig.model.set(fail_command="")
         self.history = rig.model.commands()
         failed = any(fault for _, fault in self.history)
+        self.errors += failed and self.fault == "error"
         lines = self.log_lines()
         if failed and self.fault in ("error", "nothing", "short"):
             expect(
@@ -171,7 +161,7 @@ class Sweep:
             )
         is_kept = failed and operation.up and self.judge(operation, result.rc == 0, before)
         if is_kept:
-            self.run(operation.after)
+            self.rig.must_end(operation.after)
         else:
             self.restore(operation)
         self.log_lines()
@@ -187,6 +177,7 @@ class Sweep:
         if self.fault in ("error", "nothing", "short"):
             expect(works or not self.carrier(), "the port has a carrier and reaches nobody")
         if done:
+            expect(works or self.fault != "error", f"{operation.name} reports no failure, and nothing works")
             return False
         self.refused += self.fault == "error"
         if works:
@@ -197,6 +188,30 @@ class Sweep:
                 live = self.live()
                 expect(live == before, f"{live} objects on the device, {before} before {operation.name} failed")
         return works
+
+    def by_itself(self, fault):
+        """Fails each command that the driver sends without being asked for anything."""
+        self.fault = fault
+        for name in sorted(self.background):
+            self.rig.model.commands()
+            self.rig.model.set(fail_command=f"1:{fault}:{name}")
+            deadline = time.monotonic() + HANG
+            while not any(was_failed for _, was_failed in self.rig.model.commands()):
+                expect(time.monotonic() < deadline, f"the driver sends {name} no more")
+                time.sleep(0.5)
+            self.rig.model.set(fail_command="")
+            # It may be waiting for the answer that does not come.
+            lines, deadline = [], time.monotonic() + 2 * IDLE
+            while not any(name in line for line in lines):
+                expect(time.monotonic() < deadline, f"the log does not name {name}, which failed: {lines}")
+                lines += self.log_lines()
+                time.sleep(0.5)
+            works = self.works()
+            expect(works or not self.carrier(), f"{name} {fault}: the port has a carrier and reaches nobody")
+            if fault == "error":
+                expect(works and self.look() == self.settings, f"{name} failed, and the port is not as it was")
+            self.reload()
+            self.log_lines()
 
     def log_lines(self):
         return self.rig.log.reported(self.rig.driver.module, self.name)
@@ -221,6 +236,12 @@ def commands(rig):
         sweep.kept * 2 > sweep.refused,
         f"of {sweep.refused} operations that were refused, {sweep.kept} left the port working",
     )
+    expect(
+        sweep.reloads * 2 < sweep.errors,
+        f"after {sweep.reloads} of {sweep.errors} errors the driver had to be started anew",
+    )
+    sweep.by_itself("error")
+    sweep.by_itself("nothing")
     sweep.end()
 
 
@@ -229,6 +250,8 @@ def register(fault):
         sweep = Sweep(rig)
         for operation in [*operations(rig), removal(rig)]:
             sweep.sweep(operation, fault, each=True)
+        if fault in ("error", "nothing", "short"):
+            sweep.by_itself(fault)
         sweep.end()
 
     every.__name__ = f"commands_{fault}"

@@ -5,11 +5,11 @@ import time
 
 from ..common import expect
 from ..guest import Boot
-from ..operations import operations
+from ..operations import Operation, operations
+from ..rig import HANG
 from ..runner import OURS, test
 from .bringup import FULL
-from .commands import HANG
-from .lifecycle import LOAD, frames, load
+from .lifecycle import LOAD, expect_load, load
 from .traffic import ping_sizes
 
 # Bounce buffers tell which mappings are left when the model cannot any more.
@@ -18,8 +18,6 @@ MANY = Boot(cpus=2, swiotlb_force=True, nics=4)
 NOTICE = 60
 # What a model may take to end once it has been told when.
 END = 10
-# What packets in sockets may keep a bounce buffer for.
-PATIENCE = 15
 ROUNDS = 3
 
 
@@ -45,12 +43,8 @@ class Nics:
 
     def end(self):
         """The driver goes, and leaves nothing."""
-        rig = self.rig
-        rig.guest.run(f"modprobe -r {rig.driver.module}", timeout=HANG)
-        deadline = time.monotonic() + PATIENCE
-        while (left := rig.dma_in_use()) != rig.idle_dma:
-            expect(time.monotonic() < deadline, f"{left} bounce buffers are left, {rig.idle_dma} were there before")
-            time.sleep(0.2)
+        self.rig.must_end(f"modprobe -r {self.rig.driver.module}", check=True)
+        self.rig.expect_no_dma()
 
 
 class Nic:
@@ -61,9 +55,7 @@ class Nic:
         self.name = ""
 
     def run(self, command, check=True):
-        result = self.rig.guest.run(command, timeout=HANG, check=False)
-        expect(result.rc is not None, f"{command!r} did not end in {HANG} s")
-        return result.check() if check else result
+        return self.rig.must_end(command, check=check)
 
     @property
     def bind(self):
@@ -98,32 +90,49 @@ class Nic:
             self.run(self.unbind)
         left = self.interface()
         expect(not left, f"unbound, the interface {left} is left")
-        self.rig.log.reported(self.address, self.name or self.address)
+        lines = self.rig.log.reported(self.address, self.name or self.address)
+        stuck = [line for line in lines if "WATCHDOG" in line]
+        expect(not stuck, f"a port without a device was taken for one that is stuck: {stuck}")
 
-
-    def operation(self, name):
+    def operations(self):
         every = operations(self.rig, self.name, self.address, self.peer)
-        return next(operation for operation in every if operation.name == name)
+        return {operation.name: operation for operation in (*every, Operation("remove", self.unbind))}
 
-    def die_in(self, command, number):
-        """The device goes at one command to it."""
-        self.model.set(fail_command=f"{number}:die")
-        self.run(command, check=False)
-        expect(self.model.wait(END), f"{command!r} has no command {number}")
+    def frames(self):
+        counters = self.model.counters()
+        return counters["port0.in_frames"] + counters["port0.out_frames"]
+
+    def die_in(self, name, share):
+        """The device goes in the middle of an operation: at the command to it at that share of all."""
+        operation = self.operations()[name]
+        self.run(operation.before)
+        self.model.commands()
+        self.run(operation.command)
+        commands = len(self.model.commands())
+        if name == "remove":
+            self.start()
+        else:
+            self.run(operation.after)
+            self.run(operation.before)
+        expect(commands, f"{name} has no commands")
+        self.model.set(fail_command=f"{max(1, round(share * commands))}:die")
+        self.run(operation.command, check=False)
+        expect(self.model.wait(END), f"{name} has no {commands} commands the second time")
         # Whatever the user tries next comes to an end too.
-        for more in ("ethtool -S {0}", "ip link set {0} mtu 1300", "ip link set {0} down"):
-            self.run(more.format(self.name), check=False)
+        if self.interface():
+            for operation in self.operations().values():
+                if operation.name not in ("probe", "remove"):
+                    self.run(operation.command, check=False)
+                    self.run(operation.after, check=False)
         self.leave()
 
 
 def die_in(nics, *cases):
-    """One NIC goes at each of the commands: names of operations, and numbers of commands."""
-    for name, number in cases:
+    """One NIC goes in each of the cases: names of operations, and how far they have come."""
+    for name, share in cases:
         nic = nics.next()
         nic.start()
-        operation = nic.operation(name)
-        nic.run(operation.before)
-        nic.die_in(operation.command, number)
+        nic.die_in(name, share)
 
 
 @test(drivers=OURS, boots=(MANY,), timeout=600)
@@ -141,13 +150,17 @@ def removal(rig):
     command = f"ping -f -s 1200 {busy.peer.v4} & iperf3 --client {busy.peer.v4} --bidir --time 60 & sleep 2"
     running = rig.guest.start(f"{command}; touch /tmp/busy; wait", timeout=HANG)
     busy.run("until [ -e /tmp/busy ]; do sleep 0.1; done")
+    before, deadline = busy.frames(), time.monotonic() + HANG
+    while busy.frames() - before < LOAD:
+        expect(time.monotonic() < deadline, f"the load moved less than {LOAD} frames in {HANG} s")
+        time.sleep(0.1)
     busy.model.kill()
     busy.notice()
     busy.leave()
     busy.run("pkill -x ping; pkill -x iperf3", check=False)
     running.result(HANG)
 
-    die_in(nics, ("probe", 4), ("channels", 12))
+    die_in(nics, ("probe", 0.5), ("channels", 0.5))
     nics.end()
 
 
@@ -161,32 +174,28 @@ def removal_early(rig):
         nic.run(nic.bind, check=False)
         expect(nic.model.wait(END), f"the driver has come without {write} register writes")
         nic.leave()
-    die_in(nics, ("probe", 1), ("probe", 8))
+    die_in(nics, ("probe", 0), ("probe", 1))
     nics.end()
 
 
 @test(drivers=OURS, boots=(MANY,), long=True, timeout=600)
 def removal_open(rig):
     nics = Nics(rig)
-    die_in(nics, ("open", 1), ("open", 4), ("open", 9), ("open", 19))
+    die_in(nics, ("open", 0), ("open", 0.3), ("open", 0.6), ("open", 1))
     nics.end()
 
 
 @test(drivers=OURS, boots=(MANY,), long=True, timeout=600)
 def removal_change(rig):
     nics = Nics(rig)
-    die_in(nics, ("rings", 1), ("rings", 12), ("mtu", 20), ("spread", 1))
+    die_in(nics, ("rings", 0), ("rings", 0.4), ("mtu", 0.6), ("spread", 1))
     nics.end()
 
 
 @test(drivers=OURS, boots=(MANY,), long=True, timeout=600)
 def removal_end(rig):
     nics = Nics(rig)
-    die_in(nics, ("stop", 1), ("stop", 3))
-    for number in (3, 10):
-        nic = nics.next()
-        nic.start()
-        nic.die_in(nic.unbind, number)
+    die_in(nics, ("stop", 0), ("stop", 0.3), ("remove", 0.3), ("remove", 0.7))
     nics.end()
 
 
@@ -197,12 +206,9 @@ def remove_rescan(rig):
     address = rig.guest.output(f"basename $(readlink -f /sys/class/net/{rig.interface}/device)")
     for _ in range(ROUNDS):
         with load(rig):
-            before, deadline = frames(rig), time.monotonic() + HANG
-            while frames(rig) - before <= LOAD:
-                expect(time.monotonic() < deadline, f"the load moved less than {LOAD} frames in {HANG} s")
-                time.sleep(0.1)
-            rig.guest.run(f"echo 1 > /sys/bus/pci/devices/{address}/remove", timeout=HANG)
+            expect_load(rig, LOAD)
+            rig.must_end(f"echo 1 > /sys/bus/pci/devices/{address}/remove", check=True)
             expect(not rig.interfaces(), f"removed, the interfaces {rig.interfaces()} are left")
-        rig.guest.run("echo 1 > /sys/bus/pci/rescan", timeout=HANG)
+        rig.must_end("echo 1 > /sys/bus/pci/rescan", check=True)
         rig.bring_up()
     ping_sizes(rig, 0, 1500, 211)

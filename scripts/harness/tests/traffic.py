@@ -2,6 +2,7 @@
 """Traffic both ways: every size, streams, transactions, many flows, every queue."""
 
 import json
+import re
 
 from .. import packet, wire
 from ..common import expect
@@ -124,12 +125,43 @@ def transactions(rig):
 
 @test(drivers=OURS, boots=(FULL,))
 def datagrams(rig):
-    """UDP_STREAM: the peer receives what the guest says it sent, but for what sockets drop."""
+    """UDP_STREAM: all that the guest says it sent is on the wire, and the peer receives it, but for what sockets
+    drop."""
     rig.ensure_up()
     before = rig.model.counters()
-    netperf(rig, "UDP_STREAM", "-m", "1400")
-    sent = rig.model.counters()["port0.out_frames"] - before["port0.out_frames"]
-    expect(sent > 100, f"only {sent} frames left the port")
+    lost = rig.links()["stats64"]["tx"]["dropped"]
+    command = f"netperf -H {rig.peer.v4} -l {SECONDS} -t UDP_STREAM -P 0 -- -m 1400 -R 1 -o LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"
+    sent, received = map(int, rig.guest.run(command, timeout=SECONDS + 60).stdout.strip().split(","))
+    on_wire = rig.model.counters()["port0.out_frames"] - before["port0.out_frames"]
+    lost = rig.links()["stats64"]["tx"]["dropped"] - lost
+    queued = rig.guest.output(f"tc -s qdisc show dev {rig.interface}")
+    expect(lost == 0, f"the driver dropped {lost} frames")
+    expect(on_wire >= sent - dropped(queued), f"of {sent} datagrams {on_wire} left the port:\n{queued}")
+    expect(0 < received <= on_wire, f"of {on_wire} frames {received} were received")
+
+
+def dropped(text):
+    """Packets that the queueing disciplines have dropped, of the output of tc."""
+    return sum(map(int, re.findall(r"\(dropped (\d+),", text)))
+
+
+@test(drivers=OURS, boots=(FULL,))
+def mapped_elsewhere(rig):
+    """A filter maps packets to another queue than the one that sends them: none is lost, none waits."""
+    rig.ensure_up()
+    name = rig.interface
+    rig.guest.run(
+        f"tc qdisc replace dev {name} root handle 1: mq &&"
+        f"for n in 1 2; do tc qdisc replace dev {name} parent 1:$n handle 1$n: fq_codel &&"
+        f" tc filter add dev {name} parent 1$n: matchall action skbedit queue_mapping $((2 - n)); done"
+    )
+    before = rig.links()["stats64"]["tx"]["dropped"]
+    ping_sizes(rig, 0, 1500, 97)
+    rate = received_mbits(iperf3(rig, "--parallel", "4"))
+    expect(rate > 0, "nothing came through")
+    rig.guest.run(f"tc qdisc delete dev {name} root")
+    lost = rig.links()["stats64"]["tx"]["dropped"] - before
+    expect(lost == 0, f"{lost} packets were dropped")
 
 
 @test(drivers=OURS, boots=(FULL,))
