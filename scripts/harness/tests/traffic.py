@@ -153,7 +153,7 @@ def mapped_elsewhere(rig):
     rig.guest.run(
         f"tc qdisc replace dev {name} root handle 1: mq &&"
         f"for n in 1 2; do tc qdisc replace dev {name} parent 1:$n handle 1$n: fq_codel &&"
-        f" tc filter add dev {name} parent 1$n: matchall action skbedit queue_mapping $((2 - n)); done"
+        f" tc filter add dev {name} parent 1$n: matchall classid 1$n:1 action skbedit queue_mapping $((2 - n)); done"
     )
     before = rig.links()["stats64"]["tx"]["dropped"]
     ping_sizes(rig, 0, 1500, 97)
