@@ -50,7 +50,8 @@ use completion::{
     Completion,
     CqeType,
     Hashed,
-    Packet, //
+    Packet,
+    FIRST_WORDS, //
 };
 
 /// An entry of a receive queue; the device has no use for the inline part.
@@ -63,7 +64,7 @@ struct Wqe {
 }
 const _: () = assert!(wqe_units(INLINE_OOB_SMALL_SIZE, 1) == 1 && size_of::<Wqe>() == 32);
 
-impl Completion {
+impl<const WORDS: usize> Completion<WORDS> {
     /// One of its packets, with what holds for all of them.
     #[inline]
     fn done(&self, Packet { len, hash }: Packet) -> RxDone {
@@ -90,7 +91,7 @@ pub(crate) struct Rx {
     doorbell: Doorbell64,
     mem_key: u32,
     /// The last completion that stands for several packets.
-    several: Completion,
+    several: Completion<CQE_DATA_WORDS>,
     /// Which of them is next; `None` when there are no more.
     next: Option<u8>,
     fence: Arc<Fence>,
@@ -119,7 +120,15 @@ impl Rx {
         })
     }
 
+    /// A completion of packets that has none.
+    #[cold]
+    fn empty(&mut self) -> RxDone {
+        self.counters.rx_pkt_len0_err.add(1);
+        RxDone::Nothing
+    }
+
     /// The next packet of a completion that stands for several.
+    #[cold]
     fn next_packet(&mut self) -> Option<RxDone> {
         let i = self.next.take()?;
         let packet = self.several.packet(i)?;
@@ -128,23 +137,21 @@ impl Rx {
     }
 
     /// Looks at a new completion and returns its first packet, or what else it stands for.
-    fn begin(&mut self, cqe: &Cqe<[u32; CQE_DATA_WORDS]>) -> RxDone {
+    #[inline(always)]
+    fn begin(&mut self, cqe: &Cqe<Completion<FIRST_WORDS>>) -> RxDone {
         if cqe.is_sq() || cqe.wq() != self.queue.id() {
             self.counters.rx_cqe_unknown_type.add(1);
             return RxDone::Nothing;
         }
-        let completion = Completion::new(cqe.data);
+        let completion = &cqe.data;
         match completion.kind() {
-            kind @ (CqeType::Okay | CqeType::Coalesced4 | CqeType::Coalesced8) => {
-                let Some(packet) = completion.packet(0) else {
-                    self.counters.rx_pkt_len0_err.add(1);
-                    return RxDone::Nothing;
-                };
-                if kind != CqeType::Okay {
-                    self.several = completion;
-                    self.next = Some(1);
-                }
-                completion.done(packet)
+            CqeType::Okay => match completion.packet(0) {
+                Some(packet) => completion.done(packet),
+                None => self.empty(),
+            },
+            CqeType::Coalesced4 | CqeType::Coalesced8 => {
+                self.next = Some(0);
+                self.next_packet().unwrap_or_else(|| self.empty())
             }
             CqeType::Truncated => RxDone::Error,
             CqeType::Fence => {
@@ -175,10 +182,24 @@ impl RxRing for Rx {
     }
 
     fn next(&mut self) -> Option<RxDone> {
-        if let Some(packet) = self.next_packet() {
-            return Some(packet);
+        if self.next.is_some() {
+            if let Some(packet) = self.next_packet() {
+                return Some(packet);
+            }
         }
-        let cqe = self.completions.next(self.queue.completions())?;
+        let Self {
+            completions,
+            queue,
+            several,
+            ..
+        } = self;
+        let cqe = completions.next_with(queue.completions(), |entry| {
+            let first = Completion::new(entry.read::<[u32; FIRST_WORDS], 0>());
+            if first.is_coalesced() {
+                *several = Completion::new(entry.read::<[u32; CQE_DATA_WORDS], 0>());
+            }
+            first
+        })?;
         Some(self.begin(&cqe))
     }
 

@@ -4,7 +4,10 @@
 
 use kernel::prelude::*;
 use netdev::{
-    dma,
+    dma::{
+        self,
+        Part, //
+    },
     mmio::Doorbell64,
     napi::Arm, //
 };
@@ -56,13 +59,24 @@ impl CompletionReader {
     #[inline(always)]
     pub(crate) fn next<T: FromBytes>(&mut self, ring: &CompletionRing) -> Option<Cqe<T>> {
         const { assert!(size_of::<T>() <= CQE_INFO) };
+        self.next_with(ring, |entry| entry.read::<T, 0>())
+    }
+
+    /// [`CompletionReader::next`], with the data as `read` makes it of the entry.
+    /// What the device does to that meanwhile, each read may see.
+    #[inline(always)]
+    pub(crate) fn next_with<T>(
+        &mut self,
+        ring: &CompletionRing,
+        read: impl FnOnce(&Part<'_, GDMA_CQE_SIZE>) -> T,
+    ) -> Option<Cqe<T>> {
         let entry = ring.unit(self.laps.slot())?;
         let info = CqeInfo(entry.read::<u32, CQE_INFO>());
         if !self.laps.is_ready(info.owner()) {
             return None;
         }
         dma::rmb();
-        let data = entry.read::<T, 0>();
+        let data = read(&entry);
         self.laps.advance();
         Some(Cqe::new(data, info))
     }

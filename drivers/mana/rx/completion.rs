@@ -42,13 +42,16 @@ pub(crate) struct Packet {
     pub(crate) hash: u32,
 }
 
-/// A receive completion.
+/// Words of a completion that stands for one packet.
+pub(crate) const FIRST_WORDS: usize = 5;
+
+/// A receive completion, or the first words of one.
 #[derive(Clone, Copy)]
-pub(crate) struct Completion {
-    words: [u32; CQE_DATA_WORDS],
+pub(crate) struct Completion<const WORDS: usize> {
+    words: [u32; WORDS],
 }
 
-impl Completion {
+impl<const WORDS: usize> Completion<WORDS> {
     const CQE_TYPE: Field = Field::bits(5, 0);
 
     const VLAN_ID: Field = Field::bits(11, 0);
@@ -63,17 +66,19 @@ impl Completion {
 
     /// First of the four entries that describe packets.
     const PPI: usize = 2;
+    const PPI_ENTRIES: u8 = 4;
     /// Words of an entry.
     const PPI_WORDS: usize = 3;
 
     /// The data of a completion queue entry.
-    pub(crate) fn new(words: [u32; CQE_DATA_WORDS]) -> Self {
+    pub(crate) fn new(words: [u32; WORDS]) -> Self {
+        const { assert!(WORDS >= FIRST_WORDS && WORDS <= CQE_DATA_WORDS) };
         Self { words }
     }
 
     /// Its type.
     pub(crate) fn kind(&self) -> CqeType {
-        let [header, ..] = self.words;
+        let header = self.words[0];
         match Self::CQE_TYPE.get(header) {
             1 => CqeType::Okay,
             2 => CqeType::Coalesced4,
@@ -82,6 +87,11 @@ impl Completion {
             7 => CqeType::Coalesced8,
             _ => CqeType::Unknown,
         }
+    }
+
+    /// Whether it may stand for more than one packet.
+    pub(crate) fn is_coalesced(&self) -> bool {
+        matches!(self.kind(), CqeType::Coalesced4 | CqeType::Coalesced8)
     }
 
     /// Packet `i` of the completion, or `None` if there are fewer.
@@ -93,10 +103,11 @@ impl Completion {
             CqeType::Coalesced8 => (i / 2, Some(i % 2 == 1)),
             _ => return None,
         };
+        if entry >= Self::PPI_ENTRIES {
+            return None;
+        }
         let start = Self::PPI + usize::from(entry) * Self::PPI_WORDS;
-        // The word behind the four entries is another field.
-        let entries = self.words.get(..Self::PPI + 4 * Self::PPI_WORDS)?;
-        let &[a, b, c] = entries.get(start..start + Self::PPI_WORDS)? else {
+        let &[a, b, c] = self.words.get(start..start + Self::PPI_WORDS)? else {
             return None;
         };
         const LOW: Field = Field::bits(15, 0);
@@ -111,14 +122,14 @@ impl Completion {
 
     /// Whether the device found the checksums right, up to that of TCP or UDP.
     pub(crate) fn l4_csum_succeed(&self) -> bool {
-        let [_, flags, ..] = self.words;
+        let flags = self.words[1];
         let l4 = Self::TCP_CSUM_SUCCEED.is_set(flags) || Self::UDP_CSUM_SUCCEED.is_set(flags);
         Self::IPHDR_CSUM_SUCCEED.is_set(flags) && l4
     }
 
     /// What the hashes were computed over; `None` if there are none.
     pub(crate) fn hash_kind(&self) -> Option<Hashed> {
-        let [_, flags, ..] = self.words;
+        let flags = self.words[1];
         match Self::HASHTYPE.get(flags) {
             0 => None,
             kind if kind & Self::HASH_L4 != 0 => Some(Hashed::L4),
@@ -128,7 +139,7 @@ impl Completion {
 
     /// The VLAN whose tag the device took out. It reports no priority.
     pub(crate) fn vlan(&self) -> Option<u16> {
-        let [_, flags, ..] = self.words;
+        let flags = self.words[1];
         // CAST: 12 bits.
         Self::VLANTAG_PRESENT
             .is_set(flags)

@@ -135,7 +135,7 @@ mod shared_memory {
 mod receive {
     use crate::completion::{Completion, CqeType, Hashed, Packet};
 
-    fn completion(kind: u32, flags: u32, entries: [[u32; 3]; 4]) -> Completion {
+    fn completion(kind: u32, flags: u32, entries: [[u32; 3]; 4]) -> Completion<15> {
         let mut words = [0; 15];
         words[0] = kind | 1 << 6;
         words[1] = flags;
@@ -147,7 +147,7 @@ mod receive {
         Completion::new(words)
     }
 
-    fn packets(completion: &Completion) -> Vec<(u32, u32)> {
+    fn packets(completion: &Completion<15>) -> Vec<(u32, u32)> {
         (0..)
             .map_while(|i| completion.packet(i))
             .map(|Packet { len, hash }| (len, hash))
