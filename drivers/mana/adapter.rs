@@ -54,7 +54,6 @@ use crate::{
         Hwc, //
     },
     link::Link,
-    ports::Ports,
     regs::{
         self,
         Layout, //
@@ -96,8 +95,8 @@ pub(crate) struct Limits {
 
 /// The Ethernet function, from its registration to its end.
 ///
-/// Ports, queues and work items share it; the last of them ends the function on
-/// the device and takes the hardware channel down.
+/// Its user and open ports share it; the last of them ends the function on the
+/// device and takes the hardware channel down.
 pub(crate) struct Adapter {
     dev: ARef<device::Device>,
     bar: Arc<Bar>,
@@ -106,7 +105,7 @@ pub(crate) struct Adapter {
     registered: Registered,
     limits: Limits,
     link: Arc<Link>,
-    hc_stats: HcStats,
+    hc_stats: Arc<HcStats>,
     // In drop order: the channel needs its vector, both an enabled function.
     hwc: Pin<KBox<Hwc>>,
     vectors: MsixVectors,
@@ -118,7 +117,8 @@ impl Adapter {
     pub(crate) const FIRST_PORT_VECTOR: u32 = HWC_VECTOR + 1;
 
     /// Brings up the hardware channel of `function` and starts the Ethernet
-    /// function. `ports` hear of the link. Process context, sleeps.
+    /// function. Changes of the link go to `link`, statistics to `hc_stats`.
+    /// Process context, sleeps.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl Adapter {
     pub(crate) fn new(
         pdev: &pci::Device<Core<'_>>,
         function: Arc<Enabled>,
-        ports: &Arc<Ports>,
+        link: &Arc<Link>,
+        hc_stats: &Arc<HcStats>,
     ) -> Result<Arc<Self>> {
         let dev: &device::Device = pdev.as_ref();
         let bar = Bar::map(pdev, BAR, c"mana_rs").inspect_err(|e| {
@@ -146,7 +147,6 @@ impl Adapter {
                 e
             )
         })?;
-        let link = Arc::new(Link::new(ports.clone())?, GFP_KERNEL)?;
         let line = vectors.line(HWC_VECTOR)?;
         let hwc = Hwc::new(&function, &bar, &layout, line, link.clone())?;
 
@@ -165,8 +165,8 @@ impl Adapter {
                 id,
                 registered,
                 limits,
-                link,
-                hc_stats: HcStats::default(),
+                link: link.clone(),
+                hc_stats: hc_stats.clone(),
                 hwc,
                 vectors,
                 function,
@@ -204,7 +204,7 @@ impl Adapter {
     }
 
     /// Statistics of the function, as of the last [`Adapter::refresh_statistics`].
-    pub(crate) fn hc_stats(&self) -> &HcStats {
+    pub(crate) fn hc_stats(&self) -> &Arc<HcStats> {
         &self.hc_stats
     }
 

@@ -18,10 +18,7 @@ use kernel::{
     time::Delta, //
 };
 use netdev::{
-    pci::{
-        Driver,
-        Enabled, //
-    },
+    pci::Driver,
     work::{
         Again,
         Run,
@@ -29,14 +26,7 @@ use netdev::{
     }, //
 };
 
-use crate::{
-    adapter::{
-        Adapter,
-        DMA_BITS, //
-    },
-    port::Port,
-    ports::Ports, //
-};
+use crate::machine::Machine;
 
 /// Time between two questions for statistics (`MANA_GF_STATS_PERIOD`). The device
 /// takes them as a sign of life.
@@ -58,13 +48,12 @@ pub(crate) struct Mana;
 
 /// What the driver has of one function.
 pub(crate) struct Bound {
-    // In drop order: the work uses the adapter, as the ports do.
+    // In drop order: the work uses the machine.
     _keep_alive: Work<KeepAlive>,
-    ports: Arc<Ports>,
-    adapter: Arc<Adapter>,
-    function: Arc<Enabled>,
+    machine: Arc<Machine>,
 }
 
+#[vtable]
 impl Driver for Mana {
     type IdInfo = ();
     type Data = Bound;
@@ -75,80 +64,45 @@ impl Driver for Mana {
     }
 
     fn remove(dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
-        bound.end();
-        reset(&bound.function, dev);
+        bound.machine.end(dev);
     }
 
-    fn shutdown(_dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
-        bound.end();
+    fn shutdown(dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
+        bound.machine.end(dev);
+    }
+
+    fn suspend(dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
+        bound.machine.suspend(dev);
+    }
+
+    fn resume(dev: &Device<Core<'_>>, bound: Pin<&Bound>) {
+        bound.machine.resume(dev);
     }
 }
 
 impl Bound {
-    /// Enables the PCI function, starts it and registers its ports.
     fn new(pdev: &Device<Core<'_>>) -> Result<Self> {
-        let function = Arc::new(Enabled::new(pdev, DMA_BITS)?, GFP_KERNEL)?;
-        Self::start(pdev, &function).inspect_err(|_| reset(&function, pdev))
-    }
-
-    fn start(pdev: &Device<Core<'_>>, function: &Arc<Enabled>) -> Result<Self> {
-        let ports = Arc::pin_init(Ports::new(), GFP_KERNEL)?;
-        let adapter = Adapter::new(pdev, function.clone(), &ports)?;
-        let keep_alive = Work::new(KeepAlive(adapter.clone()), static_lock_class!())?;
+        let machine = Machine::new(pdev)?;
+        let keep_alive = Work::new(KeepAlive(machine.clone()), static_lock_class!())
+            .inspect_err(|_| machine.end(pdev))?;
         keep_alive.schedule_after(KEEP_ALIVE_PERIOD);
-        let bound = Self {
+        Ok(Self {
             _keep_alive: keep_alive,
-            ports,
-            adapter,
-            function: function.clone(),
-        };
-        let limits = bound.adapter.limits();
-        let mut vector = Adapter::FIRST_PORT_VECTOR;
-        for index in 0..limits.ports {
-            bound
-                .ports
-                .register(Port::new(&bound.adapter, index, vector)?)?;
-            vector += limits.queues;
-        }
-        Ok(bound)
-    }
-
-    /// Takes the ports and the function down.
-    fn end(&self) {
-        self.ports.clear();
-        self.adapter.end();
-    }
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        self.ports.clear();
-    }
-}
-
-/// Has a device that was given up forget the memory that it was given, so that it
-/// can be started again.
-fn reset(function: &Enabled, dev: &Device<Core<'_>>) {
-    if let Err(e) = function.reset_if_abandoned(dev) {
-        dev_err!(
-            dev,
-            "the device was given up and cannot be reset ({:?}); power it off before it is used again\n",
-            e
-        );
+            machine,
+        })
     }
 }
 
 /// Asks for statistics all the time.
-pub(crate) struct KeepAlive(Arc<Adapter>);
+pub(crate) struct KeepAlive(Arc<Machine>);
 
 impl Run for KeepAlive {
     fn run(&mut self) -> Again {
         match self.0.refresh_statistics() {
-            // Reported, and the last time that the device was asked for anything.
-            Err(ETIMEDOUT | ENODEV) => Again::No,
             // A device without statistics gets no more questions than that.
-            Err(_) => Again::After(RETRY_PERIOD),
-            Ok(()) => Again::After(KEEP_ALIVE_PERIOD),
+            Err(EPROTO | EBADMSG | EOPNOTSUPP) => Again::After(RETRY_PERIOD),
+            // Others are the end of an adapter, which another may follow.
+            _ => Again::After(KEEP_ALIVE_PERIOD),
         }
     }
 }

@@ -41,7 +41,10 @@ use zerocopy::{
 };
 
 use crate::{
-    link::Link,
+    link::{
+        Link,
+        Trouble, //
+    },
     regs::Layout,
     shm::Smc, //
 };
@@ -224,7 +227,7 @@ impl Hwc {
     /// No command from here on, no DMA, and so no carrier.
     fn fail(&self, channel: &mut Channel) {
         channel.fail();
-        self.shared.link.lose();
+        self.shared.link.lose(Trouble::GivenUp);
     }
 
     /// Checks that commands and interrupts work.

@@ -23,6 +23,7 @@ mod driver;
 mod gdma;
 mod hwc;
 mod link;
+mod machine;
 mod port;
 mod ports;
 mod regs;

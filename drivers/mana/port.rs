@@ -13,6 +13,7 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        aref::ARef,
         Arc,
         Mutex, //
     },
@@ -70,13 +71,14 @@ use crate::{
         ConfigVportTx,
         FenceRq,
         QueryLinkConfig,
-        QueryVportConfig,
-        VportConfig, //
+        QueryVportConfig, //
     },
+    link::Link,
     regs,
     rx::Rx,
     stats::{
         self,
+        HcStats,
         PortCounters, //
     },
     tx, //
@@ -111,10 +113,15 @@ const RX_LIMITS: stop::Limits = match stop::Limits::new(128, 1024, 8192, Step::P
     None => unreachable!(),
 };
 
-/// A vPort.
+/// A vPort, through all adapters that there are of it one after the other.
 pub(crate) struct Port {
-    adapter: Arc<Adapter>,
-    vport: VportConfig,
+    dev: ARef<device::Device>,
+    link: Arc<Link>,
+    hc_stats: Arc<HcStats>,
+    /// `None` while the device is away.
+    side: Pin<KBox<Mutex<Option<Side>>>>,
+    mac: [u8; 6],
+    adapter_mtu: u16,
     /// Number of the vPort.
     index: u16,
     /// First MSI-X vector; one for each queue pair.
@@ -151,9 +158,17 @@ impl Port {
             n if n.is_power_of_two() && n <= MAX_INDIRECTION_ENTRIES => n as u16,
             _ => MANA_INDIRECT_TABLE_DEF_SIZE,
         };
-        Ok(Self {
+        let side = Side {
             adapter: adapter.clone(),
-            vport,
+            vport: vport.vport,
+        };
+        Ok(Self {
+            dev: adapter.device().into(),
+            link: adapter.link().clone(),
+            hc_stats: adapter.hc_stats().clone(),
+            side: KBox::pin_init(new_mutex!(Some(side)), GFP_KERNEL)?,
+            mac: vport.mac_addr,
+            adapter_mtu: adapter.limits().adapter_mtu,
             index: u16::try_from(index)?,
             first_vector,
             max_queues,
@@ -163,6 +178,37 @@ impl Port {
         })
     }
 
+    /// Lets go of the adapter, which goes away. The port is not open.
+    pub(crate) fn leave(&self) {
+        *self.side.lock() = None;
+    }
+
+    /// Goes on with a new adapter. Process context, sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Adapter::call`], which are reported.
+    pub(crate) fn renew(&self, adapter: &Arc<Adapter>) -> Result {
+        let config = adapter.call(&QueryVportConfig {
+            vport_index: self.index.into(),
+        })?;
+        *self.side.lock() = Some(Side {
+            adapter: adapter.clone(),
+            vport: config.vport,
+        });
+        Ok(())
+    }
+}
+
+/// What a port is on the device.
+#[derive(Clone)]
+struct Side {
+    adapter: Arc<Adapter>,
+    /// Handle of the vPort.
+    vport: u64,
+}
+
+impl Side {
     /// Waits until the device has delivered what it received before, and tells
     /// whether it said so.
     fn fence(&self, receiver: &Receiver) -> bool {
@@ -181,19 +227,19 @@ impl Port {
             && !receiver.fence.is_lost()
     }
 
-    /// Asks the device for the speed, which some do not tell.
-    fn refresh_speed(&self) {
-        let vport = self.vport.vport;
-        let speed = match self.adapter.call(&QueryLinkConfig { vport }) {
+    /// Asks the device for the speed in Mbit/s, which some do not tell: 0.
+    fn speed(&self) -> u32 {
+        let vport = self.vport;
+        match self.adapter.call(&QueryLinkConfig { vport }) {
             Ok(link) if link.qos_unconfigured == 0 => link.link_speed_mbps,
             _ => 0,
-        };
-        self.speed.store(speed, Ordering::Relaxed);
+        }
     }
 }
 
 /// What stays on the device while the port is open.
 pub(crate) struct Session {
+    side: Side,
     /// Place of the vPort that packets name.
     vp_offset: u16,
     receivers: Pin<KBox<Mutex<KVec<Receiver>>>>,
@@ -289,7 +335,7 @@ impl Nic for Port {
     type RxRing = Rx;
 
     fn device(&self) -> &device::Device {
-        self.adapter.device()
+        &self.dev
     }
 
     fn index(&self) -> u16 {
@@ -303,7 +349,7 @@ impl Nic for Port {
             queues: queues.ok_or(EINVAL)?,
             tx_entries: TX_LIMITS,
             rx_entries: RX_LIMITS,
-            max_mtu: u32::from(self.adapter.limits().adapter_mtu) - ETH_HLEN,
+            max_mtu: u32::from(self.adapter_mtu) - ETH_HLEN,
             rss_entries: self.rss_entries.into(),
         })
     }
@@ -321,11 +367,11 @@ impl Nic for Port {
     }
 
     fn mac(&self) -> [u8; 6] {
-        self.vport.mac_addr
+        self.mac
     }
 
     fn link_up(&self) -> bool {
-        self.adapter.link().is_up()
+        self.link.is_up()
     }
 
     fn speed(&self) -> Option<u32> {
@@ -350,10 +396,12 @@ impl Nic for Port {
     }
 
     fn open(&self, _config: &Config) -> Result<Session> {
-        let command = ConfigVportTx::new(self.vport.vport, self.adapter.registered());
-        let answer = self.adapter.call(&command)?;
-        self.refresh_speed();
+        let side = self.side.lock().clone().ok_or(ENODEV)?;
+        let command = ConfigVportTx::new(side.vport, side.adapter.registered());
+        let answer = side.adapter.call(&command)?;
+        self.speed.store(side.speed(), Ordering::Relaxed);
         Ok(Session {
+            side,
             vp_offset: answer.tx_vport_offset,
             receivers: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
         })
@@ -361,17 +409,18 @@ impl Nic for Port {
 
     fn vector(
         &self,
-        _session: &Session,
+        session: &Session,
         index: u32,
         ring: EventRing,
     ) -> Result<VectorParts<EventInterrupt, EventVector>> {
         let vector = self.first_vector + index;
-        let line = self.adapter.line(vector)?;
-        let queue = Arc::new(EventQueue::new(&self.adapter, vector, ring)?, GFP_KERNEL)?;
+        let adapter = &session.side.adapter;
+        let line = adapter.line(vector)?;
+        let queue = Arc::new(EventQueue::new(adapter, vector, ring)?, GFP_KERNEL)?;
         Ok(VectorParts {
             interrupt: EventInterrupt {
                 reader: EventReader::new(queue.ring())?,
-                doorbell: self.adapter.doorbell(regs::DOORBELL_OFFSET_EQ)?,
+                doorbell: adapter.doorbell(regs::DOORBELL_OFFSET_EQ)?,
                 queue: queue.clone(),
                 counters: self.counters.clone(),
             },
@@ -388,15 +437,16 @@ impl Nic for Port {
         rings: QueueRings,
         stats: &Arc<ChannelStats>,
     ) -> Result<(tx::Send, tx::Reap)> {
+        let side = &session.side;
         let queue = WorkQueue::new(
-            &self.adapter,
-            self.vport.vport,
+            &side.adapter,
+            side.vport,
             QueueType::Send,
             rings,
             vector.0.clone(),
         )?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
-        let mem_key = self.adapter.registered().gpa_mkey;
+        let mem_key = side.adapter.registered().gpa_mkey;
         let send = tx::Send::new(queue.clone(), mem_key, session.vp_offset, stats.clone())?;
         let reap = tx::Reap::new(queue, self.counters.clone())?;
         Ok((send, reap))
@@ -410,9 +460,10 @@ impl Nic for Port {
         rings: QueueRings,
         _buffer_len: u32,
     ) -> Result<Rx> {
+        let side = &session.side;
         let queue = WorkQueue::new(
-            &self.adapter,
-            self.vport.vport,
+            &side.adapter,
+            side.vport,
             QueueType::Receive,
             rings,
             vector.0.clone(),
@@ -431,7 +482,7 @@ impl Nic for Port {
         drop(receivers);
         Rx::new(
             Arc::new(queue, GFP_KERNEL)?,
-            self.adapter.registered().gpa_mkey,
+            side.adapter.registered().gpa_mkey,
             fence,
             self.counters.clone(),
         )
@@ -452,27 +503,30 @@ impl Nic for Port {
             return Err(EINVAL);
         }
         let command = ConfigVportRx::enable(
-            self.vport.vport,
+            session.side.vport,
             self.rss_entries,
             receivers.len() > 1,
             handle(&0)?,
             rss.key,
         );
-        self.adapter
+        session
+            .side
+            .adapter
             .call_with_list(&command, table.iter().copied())?;
         Ok(())
     }
 
     fn quiesce(&self, session: &Session) {
-        let command = ConfigVportRx::disable(self.vport.vport, self.rss_entries);
+        let side = &session.side;
+        let command = ConfigVportRx::disable(side.vport, self.rss_entries);
         let table = core::iter::repeat_n(0u64, self.rss_entries.into());
         // Failures of commands have been reported.
-        let _ = self.adapter.call_with_list(&command, table);
+        let _ = side.adapter.call_with_list(&command, table);
         let all_fenced = session
             .receivers
             .lock()
             .iter()
-            .all(|receiver| self.fence(receiver));
+            .all(|receiver| side.fence(receiver));
         if !all_fenced {
             fsleep(NO_FENCE_DELAY);
         }
@@ -483,6 +537,6 @@ impl Nic for Port {
     }
 
     fn port_stats(&self, channels: &[Arc<ChannelStats>], values: &mut [u64]) {
-        stats::port_values(channels, &self.counters, self.adapter.hc_stats(), values);
+        stats::port_values(channels, &self.counters, &self.hc_stats, values);
     }
 }

@@ -5,17 +5,23 @@
 use kernel::{
     new_mutex,
     prelude::*,
-    sync::Mutex, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 use netdev::device::Registered;
 use ring_common::port;
 
-use crate::port::Port;
+use crate::{
+    adapter::Adapter,
+    port::Port, //
+};
 
 /// All ports that are registered now.
 ///
-/// They share the adapter, whose link work refers to them: [`Ports::clear`] breaks
-/// the circle.
+/// They share the link, whose work refers to them: [`Ports::clear`] breaks the
+/// circle.
 #[pin_data]
 pub(crate) struct Ports {
     #[pin]
@@ -43,6 +49,35 @@ impl Ports {
         // What came before that the link work has not seen here.
         self.link_changed();
         Ok(())
+    }
+
+    /// Takes all queues away, of a device that goes away for a time. Process
+    /// context.
+    pub(crate) fn suspend(&self) {
+        for port in self.registered.lock().iter() {
+            port::Port::suspend(port);
+            port.nic().leave();
+        }
+    }
+
+    /// Gives all ports the adapter that the device has now. Process context.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Port::renew`]; the ports are as before but for their adapters.
+    pub(crate) fn renew(&self, adapter: &Arc<Adapter>) -> Result {
+        let registered = self.registered.lock();
+        registered
+            .iter()
+            .try_for_each(|port| port.nic().renew(adapter))
+            .inspect_err(|_| registered.iter().for_each(|port| port.nic().leave()))
+    }
+
+    /// Makes the queues that were there before [`Ports::suspend`]. Process context.
+    pub(crate) fn resume(&self) {
+        for port in self.registered.lock().iter() {
+            port::Port::resume(port);
+        }
     }
 
     /// Takes all ports down and unregisters them. Process context.

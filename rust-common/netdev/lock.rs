@@ -96,6 +96,12 @@ impl OpsLock<'_> {
         unsafe { bindings::rc_helper_netif_running(self.device_ptr()) }
     }
 
+    /// Is the device present, so that the stack may send and configure?
+    pub fn is_present(&self) -> bool {
+        // SAFETY: The device is valid by the type invariant.
+        unsafe { bindings::rc_helper_netif_device_present(self.device_ptr()) }
+    }
+
     /// Number of TX queues that the stack uses now.
     pub fn real_tx_queues(&self) -> u32 {
         // SAFETY:

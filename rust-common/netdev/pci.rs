@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! PCI drivers, with what `kernel::pci` leaves out: `shutdown`, and enabling the whole device.
+//! PCI drivers, with what `kernel::pci` leaves out: `shutdown`, sleep, and enabling the whole device.
 //!
 //! A driver implements [`Driver`], declares its ids with `kernel::pci_device_table!`, and its module
 //! with [`module_pci_driver!`](crate::module_pci_driver):
@@ -12,6 +12,7 @@
 //!     (DeviceId::from_id(Vendor::MICROSOFT, 0x00ba), ()),
 //! ]);
 //!
+//! #[vtable]
 //! impl netdev::pci::Driver for Mana {
 //!     type IdInfo = ();
 //!     type Data = Adapter;
@@ -68,6 +69,7 @@ use crate::bindings;
 /// A PCI driver.
 ///
 /// The callbacks of one device never run at the same time. Context: process.
+#[vtable]
 pub trait Driver {
     /// What the driver knows of each id.
     type IdInfo: 'static;
@@ -91,14 +93,17 @@ pub trait Driver {
     ) -> impl PinInit<Self::Data, Error>;
 
     /// Leaves a device; its data is dropped next.
-    fn remove(dev: &Device<Core<'_>>, data: Pin<&Self::Data>) {
-        let _ = (dev, data);
-    }
+    fn remove(_dev: &Device<Core<'_>>, _data: Pin<&Self::Data>) {}
 
     /// The system goes down, or boots another kernel: the device must stop its DMA.
-    fn shutdown(dev: &Device<Core<'_>>, data: Pin<&Self::Data>) {
-        let _ = (dev, data);
-    }
+    fn shutdown(_dev: &Device<Core<'_>>, _data: Pin<&Self::Data>) {}
+
+    /// The system goes to sleep, or its memory is about to be written to a disk: the device must stop its
+    /// DMA. Interrupt vectors that are kept stay valid.
+    fn suspend(_dev: &Device<Core<'_>>, _data: Pin<&Self::Data>) {}
+
+    /// The system is back; the device may have lost all that it was told.
+    fn resume(_dev: &Device<Core<'_>>, _data: Pin<&Self::Data>) {}
 }
 
 /// Declares a module that is one [`Driver`].
@@ -137,6 +142,7 @@ unsafe impl<T: Driver> driver::RegistrationOps for Adapter<T> {
             (*driver).remove = Some(Self::remove_callback);
             (*driver).shutdown = Some(Self::shutdown_callback);
             (*driver).id_table = T::ID_TABLE.as_ptr();
+            (*driver).driver.pm = &Self::PM;
         }
         // SAFETY: The driver is valid and complete. It stays where it is until it is unregistered,
         // as the caller promises.
@@ -152,6 +158,17 @@ unsafe impl<T: Driver> driver::RegistrationOps for Adapter<T> {
 }
 
 impl<T: Driver> Adapter<T> {
+    /// Sleep of any depth is the same to a driver that takes its device down for it.
+    const PM: bindings::dev_pm_ops = bindings::dev_pm_ops {
+        suspend: Some(Self::suspend_callback),
+        resume: Some(Self::resume_callback),
+        freeze: Some(Self::suspend_callback),
+        thaw: Some(Self::resume_callback),
+        poweroff: Some(Self::suspend_callback),
+        restore: Some(Self::resume_callback),
+        ..pin_init::zeroed()
+    };
+
     /// # Safety
     ///
     /// `pdev` is valid for the duration of the call, which is one of the PCI core's to this driver.
@@ -201,6 +218,32 @@ impl<T: Driver> Adapter<T> {
     }
 }
 
+impl<T: Driver> Adapter<T> {
+    /// # Safety
+    ///
+    /// `dev` is that of a PCI device that is bound to this driver, whose lock is held.
+    unsafe fn with(
+        dev: *mut bindings::device,
+        f: impl FnOnce(&Device<Core<'_>>, Pin<&T::Data>),
+    ) -> c_int {
+        // SAFETY: By the safety requirement.
+        let dev = unsafe { Self::device(kernel::container_of!(dev, bindings::pci_dev, dev)) };
+        // SAFETY: By the safety requirement; a device is bound once probe has succeeded.
+        f(dev, unsafe { Self::data(dev) });
+        0
+    }
+
+    extern "C" fn suspend_callback(dev: *mut bindings::device) -> c_int {
+        // SAFETY: The core calls this for devices that are bound, under their lock.
+        unsafe { Self::with(dev, |dev, data| T::suspend(dev, data)) }
+    }
+
+    extern "C" fn resume_callback(dev: *mut bindings::device) -> c_int {
+        // SAFETY: As above.
+        unsafe { Self::with(dev, |dev, data| T::resume(dev, data)) }
+    }
+}
+
 /// The C side of a device.
 pub(crate) fn raw_pci<Ctx: DeviceContext>(dev: &Device<Ctx>) -> *mut bindings::pci_dev {
     // `Device` is a transparent wrapper of `struct pci_dev`.
@@ -218,8 +261,8 @@ pub struct Enabled {
 }
 
 impl Enabled {
-    /// Enables the device, lets it reach `dma_bits` bits of addresses, and makes it a bus master.
-    /// Process context.
+    /// Enables the device, and lets it reach `dma_bits` bits of addresses. It does no DMA before
+    /// [`start`](Self::start). Process context.
     ///
     /// # Errors
     ///
@@ -236,8 +279,49 @@ impl Enabled {
         };
         // SAFETY: The driver starts with the device here: it has no DMA memory yet.
         unsafe { dev.dma_set_mask_and_coherent(mask)? };
-        dev.set_master();
         Ok(this)
+    }
+
+    /// Makes the device a bus master. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if `dev` is another device.
+    pub fn start(&self, dev: &Device<Core<'_>>) -> Result {
+        if raw_pci(dev) != raw_pci(&self.dev) {
+            return Err(EINVAL);
+        }
+        dev.set_master();
+        Ok(())
+    }
+
+    /// Runs `f` while nobody binds, unbinds, suspends or resumes the device; `None` if somebody does just now, or
+    /// the device is not bound. Process context, sleeps.
+    ///
+    /// To try again later is the way for work that `remove` waits for.
+    pub fn try_core<R>(&self, f: impl FnOnce(&Device<Core<'_>>) -> R) -> Option<R> {
+        let pdev = raw_pci(&self.dev);
+        // SAFETY: The device is valid.
+        let dev = unsafe { &raw mut (*pdev).dev };
+        // SAFETY: As above.
+        if !unsafe { bindings::rc_helper_device_trylock(dev) } {
+            return None;
+        }
+        // SAFETY: As above, and its lock is held.
+        let result = unsafe { bindings::device_is_bound(dev) }.then(|| {
+            // SAFETY: The device is valid, bound, and its lock is held until behind `f`; `Device` is a
+            // transparent wrapper.
+            f(unsafe { &*pdev.cast::<Device<CoreInternal<'_>>>() })
+        });
+        // SAFETY: The lock was taken above.
+        unsafe { bindings::rc_helper_device_unlock(dev) };
+        result
+    }
+
+    /// Whether the device is there, as its configuration space tells. Process context.
+    pub fn is_present(&self) -> bool {
+        // SAFETY: The device is valid.
+        unsafe { bindings::pci_device_is_present(raw_pci(&self.dev)) }
     }
 
     /// The device.
@@ -274,12 +358,13 @@ impl Enabled {
         if !self.is_abandoned.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // SAFETY: The device is valid.
-        if !unsafe { bindings::pci_device_is_present(pdev) } {
+        if !self.is_present() {
             return Ok(());
         }
         // SAFETY: The device is valid. It is in a `Core` context, so its lock is held.
-        to_result(unsafe { bindings::pci_reset_function_locked(pdev) })
+        to_result(unsafe { bindings::pci_reset_function_locked(pdev) })?;
+        self.is_abandoned.store(false, Ordering::Relaxed);
+        Ok(())
     }
 }
 

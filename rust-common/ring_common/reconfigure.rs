@@ -25,7 +25,8 @@ use kernel::{
     time::{
         delay::fsleep,
         Delta, //
-    }, //
+    },
+    types::ScopeGuard, //
 };
 use netdev::{
     device::Device,
@@ -155,11 +156,40 @@ impl<N: Nic> Port<N> {
         Err(e)
     }
 
+    /// Takes the queues away, for a device that is to lose all that it was told, and marks the port as absent: the
+    /// stack neither sends nor configures until [`resume`](Self::resume). Takes rtnl.
+    pub fn suspend(dev: &Device<Self>) {
+        let lock = dev.rtnl_lock();
+        detach(dev, &mut dev.state().lock(), &lock);
+        lock.detach();
+    }
+
+    /// Brings a port that was [suspended](Self::suspend) back to what it was. Takes rtnl.
+    ///
+    /// Where that fails, it is reported, and the port tries again by itself.
+    pub fn resume(dev: &Device<Self>) {
+        let lock = dev.rtnl_lock();
+        // Behind the queues, since it wakes them.
+        let present = ScopeGuard::new(|| lock.attach());
+        if !lock.is_running() {
+            return;
+        }
+        let mut state = dev.state().lock();
+        if state.open.is_none() {
+            let again = prepare(dev, &state.config, &lock)
+                .and_then(|prepared| program(dev, &mut state, prepared, &lock));
+            if let Err(e) = again {
+                retry(dev, &mut state, "resume failed", e);
+            }
+        }
+        drop(present);
+    }
+
     /// Makes all queues anew, with the same settings.
     ///
     /// As long as there is no memory for that, those in use stay.
     pub(crate) fn restart(dev: &Device<Self>, lock: &RtnlLock<'_>) {
-        if !lock.is_running() {
+        if !lock.is_running() || !lock.is_present() {
             return;
         }
         let mut state = dev.state().lock();

@@ -44,6 +44,7 @@ use crate::{
         },
         Event, //
     },
+    link::Trouble,
     regs::{
         self,
         Layout, //
@@ -132,11 +133,9 @@ impl HwcInterrupt {
             },
             Event::ResetRequest => {
                 if netdev::log::ratelimit() {
-                    dev_warn!(
-                        self.dev,
-                        "the device is about to reset; remove and rescan the PCI function if it does not work afterwards\n"
-                    );
+                    dev_warn!(self.dev, "the device is about to reset\n");
                 }
+                shared.link.lose(Trouble::ResetRequest);
             }
             Event::Unknown(kind) => self.unexpected("event", kind),
         }

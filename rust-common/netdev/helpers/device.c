@@ -58,6 +58,19 @@ void rc_helper_dev_put(struct net_device *dev)
 EXPORT_SYMBOL_GPL(rc_helper_dev_put);
 
 /**
+ * rc_helper_netif_device_present() - Is the device not detached?
+ * @dev: network device
+ *
+ * Context: Any; stable under the instance lock only.
+ * Return: Whether it is.
+ */
+bool rc_helper_netif_device_present(const struct net_device *dev)
+{
+	return netif_device_present(dev);
+}
+EXPORT_SYMBOL_GPL(rc_helper_netif_device_present);
+
+/**
  * rc_helper_netif_running() - Is the device up, or on its way up or down?
  * @dev: network device
  *

@@ -9,6 +9,7 @@ void rc_helper_netdev_lock(struct net_device *dev);
 void rc_helper_netdev_unlock(struct net_device *dev);
 void rc_helper_dev_hold(struct net_device *dev);
 void rc_helper_dev_put(struct net_device *dev);
+bool rc_helper_netif_device_present(const struct net_device *dev);
 bool rc_helper_netif_running(const struct net_device *dev);
 bool rc_helper_netif_carrier_ok(const struct net_device *dev);
 void rc_helper_netif_tx_lock_bh(struct net_device *dev, unsigned int queue);

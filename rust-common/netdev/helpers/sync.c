@@ -2,6 +2,7 @@
 /* C helpers for waiting and deferring. */
 
 #include <linux/cpumask.h>
+#include <linux/device.h>
 #include <linux/export.h>
 
 #include "sync.h"
@@ -55,6 +56,31 @@ void rc_helper_work_schedule(struct delayed_work *work, unsigned long delay)
 	mod_delayed_work(system_percpu_wq, work, delay);
 }
 EXPORT_SYMBOL_GPL(rc_helper_work_schedule);
+
+/**
+ * rc_helper_device_trylock() - Take the lock of a device, unless somebody has it
+ * @dev: device
+ *
+ * Context: Process.
+ * Return: Whether it was taken.
+ */
+bool rc_helper_device_trylock(struct device *dev)
+{
+	return device_trylock(dev);
+}
+EXPORT_SYMBOL_GPL(rc_helper_device_trylock);
+
+/**
+ * rc_helper_device_unlock() - Release the lock of a device
+ * @dev: device whose lock the caller has
+ *
+ * Context: Process.
+ */
+void rc_helper_device_unlock(struct device *dev)
+{
+	device_unlock(dev);
+}
+EXPORT_SYMBOL_GPL(rc_helper_device_unlock);
 
 /**
  * rc_helper_cpus_online() - Number of CPUs online

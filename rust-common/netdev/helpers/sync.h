@@ -10,6 +10,8 @@ void rc_helper_completion_reinit(struct completion *completion);
 void rc_helper_work_init(struct delayed_work *work, work_func_t func,
 			 struct lock_class_key *key);
 void rc_helper_work_schedule(struct delayed_work *work, unsigned long delay);
+bool rc_helper_device_trylock(struct device *dev);
+void rc_helper_device_unlock(struct device *dev);
 u32 rc_helper_cpus_online(void);
 u32 rc_helper_cpus_possible(void);
 

@@ -215,6 +215,7 @@ impl<M: Model> Function<M> {
         self.bus.dma.set_bus_master(false);
         self.bus.irq.clear_pending();
         self.bus.report.add("pci.resets", 1);
+        self.bus.commands.reset();
         self.model.reset(&mut self.bus);
     }
 

@@ -79,6 +79,9 @@ impl Bus {
 #[derive(Default)]
 pub struct Commands(VecDeque<(String, Option<Fault>)>);
 
+/// Stands among the names of commands for a reset of the function.
+const RESET: &str = "RESET";
+
 impl Commands {
     /// How many are kept.
     const KEPT: usize = 4096;
@@ -88,6 +91,11 @@ impl Commands {
             self.0.pop_front();
         }
         self.0.push_back((name.to_owned(), fault));
+    }
+
+    /// The function was reset: what comes next is a start from nothing.
+    pub(crate) fn reset(&mut self) {
+        self.note(RESET, None);
     }
 
     /// Their names and faults as JSON; forgets them.
