@@ -19,6 +19,8 @@ READY_TIMEOUT = 240
 DEBUG_READY_TIMEOUT = 300
 # What the debug kernel's watchers need for themselves, MiB.
 DEBUG_MEMORY = 1024
+# What a sleep of the guest may take, and how long it is left alone at a time, seconds.
+SLEEP_TIMEOUT, NAP = 180, 15
 # A console with more than this is a kernel that reports without end.
 CONSOLE_LIMIT = 64 << 20
 # A guest that the processor runs itself is ready sooner than this, or never.
@@ -204,15 +206,22 @@ class Guest:
         while self._socket is None:
             self._expect_alive(deadline)
             try:
-                candidate = socket.socket(socket.AF_UNIX)
-                candidate.connect(str(self._agent_path))
-                self._socket = candidate
+                self._attach()
             except OSError:
-                candidate.close()
                 time.sleep(0.05)
-        threading.Thread(target=self._read, daemon=True).start()
         while not self._ready.wait(0.2):
             self._expect_alive(deadline)
+
+    def _attach(self):
+        """Connects to the agent's port, in place of an earlier connection."""
+        candidate = socket.socket(socket.AF_UNIX)
+        try:
+            candidate.connect(str(self._agent_path))
+        except OSError:
+            candidate.close()
+            raise
+        self._socket = candidate
+        threading.Thread(target=self._read, args=(candidate,), daemon=True).start()
 
     def _expect_alive(self, deadline):
         if self._qemu.poll() is not None:
@@ -230,10 +239,10 @@ class Guest:
                 texts += path.read_text(errors="replace").strip().splitlines()[-8:]
         return "last lines: " + " | ".join(texts) if texts else "it said nothing"
 
-    def _read(self):
-        """Delivers the agent's answers until the guest is gone."""
+    def _read(self, connection):
+        """Delivers the agent's answers until the guest is gone, or another connection takes over."""
         try:
-            with self._socket.makefile("rb") as lines:
+            with connection.makefile("rb") as lines:
                 for line in lines:
                     answer = json.loads(line)
                     number = answer.pop("id")
@@ -245,6 +254,8 @@ class Guest:
                     future.set_result(answer)
         except (OSError, ValueError):
             pass
+        if connection is not self._socket:
+            return
         with self._lock:
             pending, self._pending = self._pending, {}
         for future in pending.values():
@@ -280,6 +291,23 @@ class Guest:
         except concurrent.futures.TimeoutError:
             raise Failure(f"the guest does not answer; {self._last_words()}") from None
         return result.check() if check else result
+
+    def sleep(self):
+        """The system sleeps, as deep as a guest can whose own devices do not wake it: devices are suspended and
+        resumed. Then the kernel (7.3) asks QEMU whether somebody is at the other end of the agent's port before it
+        has room for the answer: to connect anew tells it."""
+        answer = self.start("echo devices > /sys/power/pm_test && echo mem > /sys/power/state", SLEEP_TIMEOUT)
+        deadline = time.monotonic() + SLEEP_TIMEOUT * self.slowness
+        while True:
+            try:
+                return answer.result(NAP).check()
+            except concurrent.futures.TimeoutError:
+                if time.monotonic() > deadline:
+                    raise Failure(f"the guest does not wake up; {self._last_words()}") from None
+            before, self._socket = self._socket, None
+            before.shutdown(socket.SHUT_RDWR)
+            before.close()
+            self._attach()
 
     def output(self, command, timeout=60):
         """What a command printed, without white space around it."""

@@ -13,6 +13,9 @@ from .common import Failure
 START_TIMEOUT = 10
 
 
+RESET = "RESET"
+
+
 class Model:
     """Runs from construction to close(). `wires` are what its ports are plugged into."""
 
@@ -100,7 +103,8 @@ class Model:
         return self.ask({"do": what, "args": arguments})
 
     def commands(self):
-        """The commands of the driver since the last call, oldest first: name, and fault or None."""
+        """The commands of the driver since the last call, oldest first: name, and fault or None. Among them,
+        RESET is that of the function."""
         return self.do("commands")
 
     def kill(self):

@@ -11,6 +11,7 @@ from . import (  # noqa: F401
     faults,
     commands,
     removal,
+    recovery,
     liar,
     mana,
     lifecycle,

@@ -4,10 +4,12 @@
 Nothing here knows a vendor: the model tells the commands by name, and how many an operation takes
 is seen by trying."""
 
+import itertools
 import time
 
 from ..common import Failure, expect
 from ..guest import Boot
+from ..model import RESET
 from ..operations import Operation, operations, settings_command
 from ..rig import HANG
 from ..runner import OURS, test
@@ -118,7 +120,8 @@ class Sweep:
         self.rig.must_end(operation.before, check=True)
         self.rig.model.commands()
         self.rig.must_end(operation.command, check=True)
-        names = [name for name, _ in self.rig.model.commands() if name not in self.background]
+        besides = {*self.background, RESET}
+        names = [name for name, _ in self.rig.model.commands() if name not in besides]
         self.restore(operation)
         for name in dict.fromkeys(names):
             failed, tries = 0, TRIES
@@ -168,14 +171,16 @@ class Sweep:
         if failed and self.fault == "nothing":
             last = next(place for place, (_, fault) in enumerate(self.history) if fault)
             asked = [command for command, _ in self.history[last + 1 :]]
+            asked = list(itertools.takewhile(lambda name: name != RESET, asked))
             expect(len(asked) <= FAREWELL, f"a device that does not answer was still asked for {asked}")
         return failed
 
     def judge(self, operation, done, before):
         """An operation that failed has left the port as it was (then this is true), or without a carrier."""
-        works = self.works()
-        if self.fault in ("error", "nothing", "short"):
-            expect(works or not self.carrier(), "the port has a carrier and reaches nobody")
+        # A driver may start a device again that has not answered, and that takes a while.
+        deadline = time.monotonic() + HANG
+        while not (works := self.works()) and self.fault in ("error", "nothing", "short") and self.carrier():
+            expect(time.monotonic() < deadline, "the port has a carrier and reaches nobody")
         if done:
             expect(works or self.fault != "error", f"{operation.name} reports no failure, and nothing works")
             return False
@@ -206,10 +211,10 @@ class Sweep:
                 expect(time.monotonic() < deadline, f"the log does not name {name}, which failed: {lines}")
                 lines += self.log_lines()
                 time.sleep(0.5)
-            works = self.works()
-            expect(works or not self.carrier(), f"{name} {fault}: the port has a carrier and reaches nobody")
-            if fault == "error":
-                expect(works and self.look() == self.settings, f"{name} failed, and the port is not as it was")
+            deadline = time.monotonic() + HANG
+            while not self.works():
+                expect(time.monotonic() < deadline, f"{name} {fault}: the port does not work again by itself")
+            expect(self.look() == self.settings, f"{name} {fault}, and the port has other settings")
             self.reload()
             self.log_lines()
 

@@ -6,6 +6,7 @@ import time
 from ..common import DRIVERS, expect
 from ..runner import OURS, test
 from .liar import LIAR, answers, settle, storm
+from .recovery import change_settings, expect_back
 
 MANA = tuple(name for name in OURS if DRIVERS[name].vendor == "mana")
 
@@ -38,3 +39,21 @@ def started_twice(rig):
     warnings = [line for line in rig.log.new_lines() if "starts a channel that is up" in line]
     expect(len(warnings) == 4, f"the log does not name it: {warnings}")
     rig.wait_for_peer(rig.interface, rig.peer)
+
+
+@test(drivers=MANA, boots=(LIAR,), timeout=400)
+def reset_request(rig):
+    """The device says that it is about to reset: its driver lets go of it, and comes back with all settings."""
+    rig.ensure_up()
+    wanted = change_settings(rig)
+    packets = rig.links()["stats64"]["rx"]["packets"]
+    rig.model.do("event", type=135, value=0)
+    deadline = time.monotonic() + 30
+    while rig.model.report()["gauges"].get("live_objects", 0):
+        expect(time.monotonic() < deadline, "the device is not let go of")
+        time.sleep(0.2)
+    expect_back(rig, wanted, packets)
+    lines = rig.log.reported(rig.driver.module)
+    expect(any("about to reset" in line for line in lines), f"no word of the reset: {lines}")
+    rig.unload()
+    rig.expect_no_dma()

@@ -20,7 +20,10 @@ import pathlib
 import signal
 import subprocess
 import threading
+import time
 
+# Seconds until a port that has no other end is tried again.
+PAUSE = 0.1
 PORTS = pathlib.Path("/sys/class/virtio-ports")
 
 
@@ -62,16 +65,29 @@ class Port:
         data = (json.dumps(message) + "\n").encode()
         with self.lock:
             while data:
-                data = data[os.write(self.fd, data) :]
+                try:
+                    data = data[os.write(self.fd, data) :]
+                except OSError:
+                    time.sleep(PAUSE)
+
+    def lines(self):
+        """Lines from the harness. Behind a sleep of the system the port has no other end for a moment."""
+        text = b""
+        while True:
+            try:
+                more = os.read(self.fd, 1 << 16)
+            except OSError:
+                more = b""
+            if not more:
+                time.sleep(PAUSE)
+            *whole, text = (text + more).split(b"\n")
+            yield from whole
 
     def serve(self):
         self.send({"id": 0, "ready": True})
-        with os.fdopen(os.dup(self.fd), "rb") as lines:
-            for line in lines:
-                request = json.loads(line)
-                threading.Thread(
-                    target=lambda r=request: self.send(run(r)), daemon=True
-                ).start()
+        for line in self.lines():
+            request = json.loads(line)
+            threading.Thread(target=lambda r=request: self.send(run(r)), daemon=True).start()
 
 
 if __name__ == "__main__":
