@@ -115,7 +115,7 @@ def reload(rig):
     rig.ensure_up()
     for _ in range(ROUNDS_BOTH):
         with load(rig):
-            time.sleep(0.5)
+            expect_load(rig, LOAD + 1)
             rig.unload()
         rig.load()
         rig.bring_up()
