@@ -51,13 +51,14 @@ class Pktgen:
     def start(self):
         """Sends until stop()."""
         self._do(f"echo 'count 0' > {self._device}")
-        # The process that starts it waits for its end; a signal to that process is the end.
+        # The process that starts it waits for its end, unless the guest is slow and it has not begun by then; a
+        # signal to that process is the end, too.
         self._running = self._rig.guest.start(
             f"echo start > {PKTGEN}/pgctrl & echo $! > /run/pktgen; wait", timeout=600
         )
 
     def stop(self):
-        self._do("kill $(cat /run/pktgen)")
+        self._do(f"echo stop > {PKTGEN}/pgctrl", "kill $(cat /run/pktgen) || true")
         self._running.result(60)
         self._running = None
 

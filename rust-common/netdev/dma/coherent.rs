@@ -56,9 +56,10 @@ pub struct CoherentMem {
 // SAFETY: The memory belongs to no thread, and may be freed by any.
 unsafe impl Send for CoherentMem {}
 
-// SAFETY: No reference into the memory is formed, and all accesses are volatile and of machine words or
-// less. As the device does, so may another thread write at the same time: the values are of types for
-// which every bit pattern is valid.
+// SAFETY: No reference into the memory is formed. Reads are volatile, so that others, as the device does, may
+// write at the same time: the values are of types for which every bit pattern is valid. Writes are plain, for
+// the sake of what the compiler makes of a descriptor: two that meet at the same bytes would be a data race. The
+// positions of a ring give each unit to one writer at a time; that is part of the trusted base.
 unsafe impl Sync for CoherentMem {}
 
 impl CoherentMem {
@@ -200,8 +201,9 @@ impl CoherentMem {
         };
         // SAFETY:
         // - `bytes` is valid for reads of its length, and does not overlap what no reference leads to.
-        // - `dst` is valid for writes of as many bytes, which lie inside.
-        unsafe { copy_to(bytes.as_ptr(), dst, bytes.len()) };
+        // - `dst` is valid for writes of as many bytes, which lie inside, and which nobody else writes, as
+        //   said above. What orders them against the device is a call into C, so they are written by then.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), dst, bytes.len()) };
         true
     }
 }
@@ -293,44 +295,6 @@ unsafe fn copy_from(shared: *const u8, private: *mut u8, len: usize) {
     while done < len {
         // SAFETY: `done < len`.
         unsafe { private.add(done).write(shared.add(done).read_volatile()) };
-        done += 1;
-    }
-}
-
-/// Copies `len` bytes into shared memory, by words where `shared` is aligned to them.
-///
-/// # Safety
-///
-/// - `private` is valid for reads of `len` bytes.
-/// - `shared` is valid for volatile writes of `len` bytes, and does not overlap.
-#[inline(always)]
-unsafe fn copy_to(private: *const u8, shared: *mut u8, len: usize) {
-    let mut done = 0;
-    if shared.cast::<u64>().is_aligned() {
-        while len - done >= size_of::<u64>() {
-            // SAFETY: `done + 8 <= len`, and `shared + done` is aligned to 8 as `shared` is.
-            unsafe {
-                let word = private.add(done).cast::<u64>().read_unaligned();
-                shared.add(done).cast::<u64>().write_volatile(word);
-            }
-            done += size_of::<u64>();
-        }
-    }
-    // SAFETY: `done <= len`.
-    let rest = unsafe { shared.add(done) };
-    if rest.cast::<u32>().is_aligned() {
-        while len - done >= size_of::<u32>() {
-            // SAFETY: `done + 4 <= len`, and `shared + done` is aligned to 4 as `rest` is.
-            unsafe {
-                let word = private.add(done).cast::<u32>().read_unaligned();
-                shared.add(done).cast::<u32>().write_volatile(word);
-            }
-            done += size_of::<u32>();
-        }
-    }
-    while done < len {
-        // SAFETY: `done < len`.
-        unsafe { shared.add(done).write_volatile(private.add(done).read()) };
         done += 1;
     }
 }

@@ -79,7 +79,7 @@ class Bench:
             "instructions", plan.count_boots, counts.BOOT, lambda rig: counts.measure(rig, results, quick)
         )
         self.alternate(
-            "instructions, IOMMU strict",
+            "instructions strict",
             plan.strict_count_boots,
             counts.STRICT,
             lambda rig: counts.measure_strict(rig, results),
