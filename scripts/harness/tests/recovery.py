@@ -36,7 +36,8 @@ def expect_back(rig, wanted, packets):
     rig.guest.run(f"ip address replace {rig.peer.guest_v6}/64 dev {rig.interface} nodad")
     expect(settings(rig) == wanted, f"the settings were {wanted}, and are {settings(rig)}")
     now = rig.links()["stats64"]["rx"]["packets"]
-    expect(now >= packets, f"{packets} received packets became {now}")
+    # The stock driver starts to count anew.
+    expect(now >= packets or not rig.driver.ours, f"{packets} received packets became {now}")
     ping_sizes(rig, 0, 1500, 211)
 
 
