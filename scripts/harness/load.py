@@ -58,7 +58,7 @@ class Pktgen:
         )
 
     def stop(self):
-        self._do(f"echo stop > {PKTGEN}/pgctrl", "kill $(cat /run/pktgen) || true")
+        self._do(f"kill $(cat /run/pktgen) || echo stop > {PKTGEN}/pgctrl")
         self._running.result(60)
         self._running = None
 

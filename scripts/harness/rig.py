@@ -157,7 +157,7 @@ class Rig:
             self.wait_for_peer(name, peer)
 
     def wait_for_peer(self, name, peer):
-        deadline = time.monotonic() + UP_TIMEOUT
+        deadline = time.monotonic() + UP_TIMEOUT * self.guest.slowness
         while True:
             ping = self.guest.run(f"ping -c 1 -W 1 -I {name} {peer.v4}", check=False)
             if ping.rc == 0:
