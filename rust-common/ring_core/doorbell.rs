@@ -97,8 +97,17 @@ impl TxDoorbell {
         }
     }
 
+    /// `n` descriptors were queued that the core does not account (XDP), in a burst whose end rings: by
+    /// [`dropped`](Self::dropped). True if that is due now, since one write cannot announce more.
+    #[must_use = "the device may be told of no more at once"]
+    #[inline]
+    pub fn queued(&mut self, n: u32) -> bool {
+        self.pending.add(n);
+        self.pending.descriptors >= self.limit
+    }
+
     /// A packet was dropped. Whatever `xmit_more` says, packets deferred before
-    /// it are announced: it may have been the last of its burst.
+    /// it are announced: it may have been the last of its burst. Or a burst of frames has ended.
     #[inline]
     pub fn dropped(&mut self) -> MustRing<'_> {
         MustRing(self)

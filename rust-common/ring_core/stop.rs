@@ -66,6 +66,19 @@ impl StopWake {
         self.wake
     }
 
+    /// Free slots that whoever shares a ring of `size` slots with the stack finds before its next packet of up
+    /// to `worst` slots: behind that there still are as many as a stopped queue waits for, so that the stack
+    /// gets its turn however much others send. In a small ring others wait until it is empty.
+    #[inline]
+    pub const fn sharing(self, size: RingSize, worst: u32) -> u32 {
+        let room = self.wake.saturating_add(worst);
+        if room < size.get() {
+            room
+        } else {
+            size.get()
+        }
+    }
+
     /// Whether the next packet might not fit.
     #[inline]
     pub const fn must_stop(self, free: u32) -> bool {

@@ -96,6 +96,25 @@ fn a_burst_of_32_rings_once() {
 }
 
 #[test]
+fn a_burst_of_frames_rings_at_its_end() {
+    for (limit, frames) in [(256, 64), (8, 64), (1, 3)] {
+        let mut doorbell = TxDoorbell::new(limit);
+        let mut told = 0;
+        for _ in 0..frames {
+            if doorbell.queued(1) {
+                let _rung = doorbell.dropped().ring(|n| {
+                    assert!(n <= limit);
+                    told += n;
+                });
+            }
+        }
+        let _rung = doorbell.dropped().ring(|n| told += n);
+        assert_eq!((told, doorbell.unannounced()), (frames, 0));
+        assert_eq!(doorbell.rings(), u64::from(frames.div_ceil(limit)));
+    }
+}
+
+#[test]
 fn a_counting_doorbell_never_exceeds_its_width() {
     // mvneta announces at most 255 at once; a packet has up to 18 descriptors.
     let more = SentQueue {

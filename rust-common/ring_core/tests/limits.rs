@@ -39,6 +39,22 @@ fn no_ring_stays_stopped() {
 }
 
 #[test]
+fn who_shares_a_ring_leaves_room_to_wake() {
+    for worst in 1..=40 {
+        for len in worst + 1..=200 {
+            let size = RingSize::new(len).unwrap();
+            let stop = StopWake::new(size, worst).unwrap();
+            let room = stop.sharing(size, worst);
+            // There is such a moment, and then room for the packet.
+            assert!((worst..=len).contains(&room));
+            // A stopped queue wakes behind the largest packet, unless the ring is too small for that;
+            // then behind one of the smallest.
+            assert!(stop.may_wake(room - worst) || room == len && stop.may_wake(len - 1));
+        }
+    }
+}
+
+#[test]
 fn the_smallest_ring_is_max_skb_frags_plus_two() {
     let worst = StopWake::worst_packet(MAX_SKB_FRAGS, 0);
     let smallest = (2..).find(|len| StopWake::new(RingSize::new(*len).unwrap(), worst).is_some());
