@@ -169,6 +169,7 @@ pub(crate) static KEYS: Keys = Keys {
     tx: &[
         key!("packets", packets),
         key!("bytes", bytes),
+        key!("xdp_xmit", xdp_xmit),
         key!("tso_packets", tso_packets),
         key!("tso_bytes", tso_bytes),
         key!("tso_inner_packets", tso_inner_packets),
@@ -178,5 +179,11 @@ pub(crate) static KEYS: Keys = Keys {
         key!("csum_partial", csum_partial),
         key!("mana_map_err", map_errors),
     ],
-    rx: &[key!("packets", packets), key!("bytes", bytes)],
+    rx: &[
+        key!("packets", packets),
+        key!("bytes", bytes),
+        key!("xdp_drop", xdp_drop),
+        key!("xdp_tx", xdp_tx),
+        key!("xdp_redirect", xdp_redirect),
+    ],
 };

@@ -202,6 +202,13 @@ impl RtnlLock<'_> {
         unsafe { bindings::netif_device_attach(self.device_ptr()) };
     }
 
+    /// Sets the largest MTU that users may set, in bytes.
+    pub fn set_max_mtu(&self, mtu: u32) {
+        // SAFETY: The device is valid by the type invariant. Writers are ordered by rtnl, which is held;
+        // readers use READ_ONCE(), which a volatile write pairs with.
+        unsafe { (&raw mut (*self.device_ptr()).max_mtu).write_volatile(mtu) };
+    }
+
     /// Name of the interface, as it is now.
     pub fn name(&self) -> Name {
         // SAFETY:

@@ -39,11 +39,7 @@ use crate::{
     },
     netdev_warn,
     page_pool::RxBuffer,
-    skb::{
-        HashKind,
-        RxCsum,
-        RxInfo, //
-    },
+    skb::RxInfo, //
 };
 
 /// Whether the interrupt is to be armed at the end of a poll.
@@ -162,32 +158,7 @@ impl PollContext<'_> {
         if !(bindings::ETH_HLEN..=buffer.capacity()).contains(&len) || self.budget <= 0 {
             return Err(EINVAL);
         }
-        let mut raw = bindings::rc_helper_rx_info {
-            headroom: RxBuffer::HEADROOM,
-            len,
-            hash: 0,
-            vlan_tci: 0,
-            queue,
-            flags: 0,
-        };
-        let mut flags = 0;
-        if info.csum == RxCsum::Unnecessary {
-            flags |= bindings::RC_HELPER_RX_CSUM_OK;
-        }
-        if let Some((hash, kind)) = info.hash {
-            raw.hash = hash;
-            flags |= match kind {
-                HashKind::L3 => bindings::RC_HELPER_RX_HASH_L3,
-                HashKind::L4 => bindings::RC_HELPER_RX_HASH_L4,
-            };
-        }
-        if let Some(tci) = info.vlan {
-            raw.vlan_tci = tci;
-            flags |= bindings::RC_HELPER_RX_VLAN;
-        }
-        // CAST: The flags are the low bits.
-        raw.flags = flags as u8;
-
+        let raw = info.to_raw(buffer.headroom(), len, queue);
         let buffer = buffer.into_raw();
         // SAFETY:
         // - By the type invariant this context polls `napi`, with a budget.

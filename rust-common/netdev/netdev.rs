@@ -22,3 +22,4 @@ pub mod stats;
 pub mod tx_lock;
 pub mod tx_queue;
 pub mod work;
+pub mod xdp;

@@ -6,7 +6,10 @@
 //! Buffers share a page where they fit: two of them for an MTU of 1500 in 4 KiB.
 
 use core::{
-    mem::forget,
+    mem::{
+        forget,
+        ManuallyDrop, //
+    },
     ptr::NonNull, //
 };
 
@@ -27,7 +30,14 @@ use crate::{
         NapiRef,
         PollContext, //
     },
-    netdev_err, //
+    netdev_err,
+    skb::RxInfo,
+    xdp::{
+        Run,
+        RxqInfo,
+        Verdict,
+        XdpSlot, //
+    },
 };
 
 /// The source of the buffers of one RX queue, which one NAPI polls.
@@ -37,13 +47,17 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// - `pool` is a page pool of `page_size` bytes a page that maps its pages, with `napi` as its user.
-/// - `size` is what [`Layout`] says for `buffer_len`, and at most `page_size`.
+/// - `pool` is a page pool of `page_size` bytes a page that maps its pages, with `napi` as its user; with
+///   `rxq`, for DMA in both directions.
+/// - `size` is what [`Layout`] says for `buffer_len` and `headroom`, and at most `page_size`.
 pub struct PagePool {
     pool: NonNull<bindings::page_pool>,
     napi: NapiRef,
     size: u32,
     buffer_len: u32,
+    headroom: u32,
+    /// For programs; dropped by `drop`, while the NAPI is disabled.
+    rxq: ManuallyDrop<Option<RxqInfo>>,
     // The pool's fast side has no lock.
     _not_sync: NotThreadSafe,
 }
@@ -53,22 +67,38 @@ unsafe impl Send for PagePool {}
 
 impl PagePool {
     /// Largest MTU whose packets fit into a buffer, in bytes.
-    pub const MAX_MTU: u32 = {
-        let page = CPU_PAGE_SIZE << bindings::PAGE_ALLOC_COSTLY_ORDER;
-        let packet = page - bindings::SKB_SHARED_INFO_SIZE;
-        let aligned = packet - packet % bindings::SMP_CACHE_BYTES;
-        aligned - RxBuffer::HEADROOM - bindings::ETH_HLEN - bindings::VLAN_HLEN
-    };
+    pub const MAX_MTU: u32 = max_mtu(
+        CPU_PAGE_SIZE << bindings::PAGE_ALLOC_COSTLY_ORDER,
+        RxBuffer::HEADROOM,
+    );
+
+    /// Largest MTU whose packets fit into a buffer that XDP programs can run on, in bytes.
+    ///
+    /// Programs expect a packet, with room before and behind it, in one CPU page.
+    pub const MAX_XDP_MTU: u32 = max_mtu(CPU_PAGE_SIZE, RxBuffer::XDP_HEADROOM);
 
     /// Makes a pool for a ring of `entries` buffers that hold frames of `mtu` bytes behind the
-    /// Ethernet header and one VLAN tag. Sleeps.
+    /// Ethernet header and one VLAN tag; for RX queue `xdp`, if programs run on them. Sleeps.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` for an MTU that no page is large enough for.
+    /// - `EINVAL` for an MTU above [`MAX_MTU`](Self::MAX_MTU) or [`MAX_XDP_MTU`](Self::MAX_XDP_MTU).
     /// - `ENOMEM` if there is no memory.
-    pub fn new(dev: &device::Device, napi: NapiRef, entries: u32, mtu: u32) -> Result<Self> {
-        let layout = Layout::new(mtu).ok_or(EINVAL)?;
+    pub fn new(
+        dev: &device::Device,
+        napi: NapiRef,
+        entries: u32,
+        mtu: u32,
+        xdp: Option<u16>,
+    ) -> Result<Self> {
+        let (headroom, max_mtu) = match xdp {
+            Some(_) => (RxBuffer::XDP_HEADROOM, Self::MAX_XDP_MTU),
+            None => (RxBuffer::HEADROOM, Self::MAX_MTU),
+        };
+        if mtu > max_mtu {
+            return Err(EINVAL);
+        }
+        let layout = Layout::new(mtu, headroom).ok_or(EINVAL)?;
         // SAFETY: Zeroes are a valid value of the C type, all of whose pointers may be null.
         let mut params: bindings::page_pool_params = unsafe { core::mem::zeroed() };
         {
@@ -80,7 +110,11 @@ impl PagePool {
             fast.nid = bindings::NUMA_NO_NODE;
             fast.dev = raw_device(dev);
             fast.napi = napi.as_ptr();
-            fast.dma_dir = bindings::dma_data_direction_DMA_FROM_DEVICE;
+            fast.dma_dir = match xdp {
+                // A program may send a packet back out of its buffer.
+                Some(_) => bindings::dma_data_direction_DMA_BIDIRECTIONAL,
+                None => bindings::dma_data_direction_DMA_FROM_DEVICE,
+            };
             fast.max_len = layout.page_size();
             fast.offset = 0;
         }
@@ -94,13 +128,54 @@ impl PagePool {
         // driver; the NAPI outlives the pool's use of it, since `napi` refers to it.
         let pool = from_err_ptr(unsafe { bindings::page_pool_create(&params) })?;
         // INVARIANT: The pool was made with these parameters.
-        Ok(Self {
+        let mut pool = Self {
             pool: NonNull::new(pool).ok_or(ENOMEM)?,
             napi,
             size: layout.size,
             buffer_len: layout.buffer_len,
+            headroom,
+            rxq: ManuallyDrop::new(None),
             _not_sync: NotThreadSafe,
-        })
+        };
+        if let Some(queue) = xdp {
+            // SAFETY: The pool is valid. The result is dropped with it, while its NAPI is disabled; `napi`
+            // refers to the device.
+            let rxq = unsafe { RxqInfo::new(pool.napi.device(), queue, pool.pool)? };
+            pool.rxq = ManuallyDrop::new(Some(rxq));
+        }
+        Ok(pool)
+    }
+
+    /// Runs the program in `slot` on the packet of `len` bytes at the start of `buffer`, received on
+    /// `queue`, and does what it says. Without a program the packet goes to the stack.
+    ///
+    /// A packet of a length that the buffer cannot hold, or a pool that was not made for programs, is a
+    /// fault: [`Verdict::Aborted`].
+    #[inline]
+    pub fn run_xdp(
+        &self,
+        cx: &PollContext<'_>,
+        slot: &XdpSlot,
+        buffer: RxBuffer,
+        len: u32,
+        queue: u16,
+        info: &RxInfo,
+    ) -> Verdict {
+        let fits = (bindings::ETH_HLEN..=buffer.capacity()).contains(&len);
+        let Some(rxq) = self.rxq.as_ref().filter(|_| fits) else {
+            return Verdict::Aborted(buffer);
+        };
+        if !cx.receives_for(&self.napi) {
+            return Verdict::Aborted(buffer);
+        }
+        let run = Run {
+            slot,
+            rxq,
+            napi: self.napi.as_ptr(),
+            info: info.to_raw(buffer.headroom(), len, queue),
+        };
+        // SAFETY: This is within a poll of the NAPI, with a budget; the length was just checked.
+        unsafe { run.on(buffer) }
     }
 
     /// Bytes that a device may write to each buffer.
@@ -152,16 +227,22 @@ impl PagePool {
             dma: raw.dma,
             size: raw.size,
             capacity: self.buffer_len,
+            headroom: self.headroom,
         })
     }
 }
 
 impl Drop for PagePool {
     fn drop(&mut self) {
-        let destroyed = self.napi.while_disabled(|| {
+        let Self {
+            pool, napi, rxq, ..
+        } = self;
+        let destroyed = napi.while_disabled(|| {
+            // SAFETY: It is not used again.
+            unsafe { ManuallyDrop::drop(rxq) };
             // SAFETY: The pool is alive, and its NAPI is disabled. It frees itself once the last
             // buffer is back.
-            unsafe { bindings::page_pool_destroy(self.pool.as_ptr()) };
+            unsafe { bindings::page_pool_destroy(pool.as_ptr()) };
         });
         if destroyed.is_none() {
             // The NAPI could use the pool while it is taken down: better leak both.
@@ -187,12 +268,19 @@ struct Layout {
     order: u32,
 }
 
+/// Largest MTU of a buffer that takes `page` bytes, behind so much headroom.
+const fn max_mtu(page: u32, headroom: u32) -> u32 {
+    let packet = page - bindings::SKB_SHARED_INFO_SIZE;
+    let aligned = packet - packet % bindings::SMP_CACHE_BYTES;
+    aligned - headroom - bindings::ETH_HLEN - bindings::VLAN_HLEN
+}
+
 impl Layout {
-    fn new(mtu: u32) -> Option<Self> {
+    fn new(mtu: u32, headroom: u32) -> Option<Self> {
         // A tag inside of the frame is not part of the MTU.
         let buffer_len = mtu.checked_add(bindings::ETH_HLEN + bindings::VLAN_HLEN)?;
         // SKB_DATA_ALIGN(), as napi_build_skb() expects it.
-        let size = RxBuffer::HEADROOM
+        let size = headroom
             .checked_add(buffer_len)?
             .checked_next_multiple_of(bindings::SMP_CACHE_BYTES)?
             .checked_add(bindings::SKB_SHARED_INFO_SIZE)?;
@@ -223,13 +311,14 @@ const CPU_PAGE_SIZE: u32 = kernel::page::PAGE_SIZE as u32;
 /// # Invariants
 ///
 /// `va`, `dma` and `size` describe a buffer that `rc_helper_rx_alloc()` returned and that is owned;
-/// `capacity` bytes, the headroom and the shared info fit in it. Its pool frees itself only after all
+/// `headroom`, `capacity` bytes and the shared info fit in it. Its pool frees itself only after all
 /// of its buffers are back.
 pub struct RxBuffer {
     va: NonNull<u8>,
     dma: bindings::dma_addr_t,
     size: u32,
     capacity: u32,
+    headroom: u32,
 }
 
 // SAFETY: A buffer belongs to no thread.
@@ -240,12 +329,21 @@ unsafe impl Sync for RxBuffer {}
 
 impl RxBuffer {
     /// Bytes before the packet that the stack wants.
-    pub(crate) const HEADROOM: u32 = bindings::NET_SKB_PAD + bindings::NET_IP_ALIGN;
+    const HEADROOM: u32 = bindings::NET_SKB_PAD + bindings::NET_IP_ALIGN;
+
+    /// Bytes before the packet that programs want.
+    const XDP_HEADROOM: u32 = bindings::XDP_PACKET_HEADROOM + bindings::NET_IP_ALIGN;
+
+    /// Bytes before the packet.
+    #[inline(always)]
+    pub(crate) fn headroom(&self) -> u32 {
+        self.headroom
+    }
 
     /// Where the device writes the packet.
     #[inline(always)]
     pub fn addr(&self) -> DmaAddr<'_> {
-        let addr = self.dma.wrapping_add(u64::from(Self::HEADROOM));
+        let addr = self.dma.wrapping_add(u64::from(self.headroom));
         // SAFETY: The pool keeps the buffer mapped while it is owned.
         unsafe { DmaAddr::new(addr) }
     }
@@ -259,13 +357,19 @@ impl RxBuffer {
     /// Gives the buffer up to who consumes it.
     #[inline(always)]
     pub(crate) fn into_raw(self) -> bindings::rc_helper_rx_buf {
-        let raw = bindings::rc_helper_rx_buf {
+        let raw = self.as_raw();
+        forget(self);
+        raw
+    }
+
+    /// Describes the buffer to who may take it over.
+    #[inline(always)]
+    pub(crate) fn as_raw(&self) -> bindings::rc_helper_rx_buf {
+        bindings::rc_helper_rx_buf {
             va: self.va.as_ptr().cast(),
             dma: self.dma,
             size: self.size,
-        };
-        forget(self);
-        raw
+        }
     }
 }
 

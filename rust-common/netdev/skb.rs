@@ -147,6 +147,37 @@ impl TxMeta {
         &self.0
     }
 
+    /// That of an XDP frame of `len` bytes to send on `queue`: one piece that asks for nothing, but for
+    /// the tag that is to be inserted.
+    #[inline(always)]
+    pub fn of_frame(queue: u16, len: u32, vlan: Option<u16>) -> Self {
+        Self(bindings::rc_helper_tx_meta {
+            len,
+            head_len: len,
+            wire_bytes: len,
+            packets: 1,
+            header_len: 0,
+            gso_size: 0,
+            network_offset: 0,
+            transport_offset: 0,
+            csum_start: 0,
+            csum_offset: 0,
+            vlan_tci: vlan.unwrap_or(0),
+            queue,
+            nr_frags: 0,
+            // CAST: Small constants.
+            gso_kind: bindings::RC_HELPER_GSO_NONE as u8,
+            l3: 0,
+            l4: 0,
+            // CAST: As above.
+            flags: if vlan.is_some() {
+                bindings::RC_HELPER_TX_VLAN as u8
+            } else {
+                0
+            },
+        })
+    }
+
     #[inline(always)]
     fn has(&self, flag: u32) -> bool {
         u32::from(self.0.flags) & flag != 0
@@ -421,4 +452,37 @@ pub struct RxInfo {
     pub hash: Option<(u32, HashKind)>,
     /// The tag control information that the device took out of it, of EtherType 0x8100.
     pub vlan: Option<u16>,
+}
+
+impl RxInfo {
+    /// What the helpers are told of a packet of `len` bytes behind `headroom`.
+    #[inline(always)]
+    pub(crate) fn to_raw(self, headroom: u32, len: u32, queue: u16) -> bindings::rc_helper_rx_info {
+        let mut raw = bindings::rc_helper_rx_info {
+            headroom,
+            len,
+            hash: 0,
+            vlan_tci: 0,
+            queue,
+            flags: 0,
+        };
+        let mut flags = 0;
+        if self.csum == RxCsum::Unnecessary {
+            flags |= bindings::RC_HELPER_RX_CSUM_OK;
+        }
+        if let Some((hash, kind)) = self.hash {
+            raw.hash = hash;
+            flags |= match kind {
+                HashKind::L3 => bindings::RC_HELPER_RX_HASH_L3,
+                HashKind::L4 => bindings::RC_HELPER_RX_HASH_L4,
+            };
+        }
+        if let Some(tci) = self.vlan {
+            raw.vlan_tci = tci;
+            flags |= bindings::RC_HELPER_RX_VLAN;
+        }
+        // CAST: The flags are the low bits.
+        raw.flags = flags as u8;
+        raw
+    }
 }

@@ -131,10 +131,18 @@ impl TxQueue {
         }
     }
 
+    /// Takes note that an XDP frame was posted, which neither BQL nor the queue's state is told of.
+    ///
+    /// `head` and context as for [`sent`](Self::sent).
+    #[inline(always)]
+    pub fn posted(&self, head: u32) {
+        self.head.0.store(head, Ordering::Release);
+    }
+
     /// Accounts completed packets, and wakes the queue if there is room again. Returns whether it did.
     ///
-    /// `tail` counts the completed units, those of the packets included; free-running. Context: NAPI, at
-    /// most once in a poll.
+    /// `tail` counts the completed units, those of the packets included; free-running. XDP frames count as
+    /// packets, of no bytes. Context: NAPI, at most once in a poll.
     #[inline]
     pub fn completed(&self, packets: u32, bytes: u32, tail: u32) -> bool {
         self.tail.0.store(tail, Ordering::Release);

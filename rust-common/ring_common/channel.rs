@@ -32,7 +32,11 @@ use netdev::{
         PollContext, //
     },
     page_pool::PagePool,
-    tx_queue::TxQueue, //
+    tx_queue::TxQueue,
+    xdp::{
+        PooledFrame,
+        XdpSlot, //
+    },
 };
 
 use crate::{
@@ -45,7 +49,10 @@ use crate::{
         Wake, //
     },
     port::Port,
-    rx,
+    rx::{
+        self,
+        SendBack, //
+    },
     stats::ChannelStats,
     tx, //
 };
@@ -54,7 +61,7 @@ use crate::{
 /// keep the machine busy.
 const RESET_DELAY: Delta = Delta::from_secs(1);
 
-/// Has the port reset.
+/// The port that a channel is of: what has it reset, and where frames go that are sent back.
 pub(crate) struct Reset<N: Nic> {
     dev: Held<Port<N>>,
     index: u16,
@@ -71,6 +78,24 @@ impl<N: Nic> Reset<N> {
             what
         );
         self.dev.schedule_reset(RESET_DELAY);
+    }
+}
+
+impl<N: Nic> SendBack for Reset<N> {
+    /// On the TX queue of the channel itself, whatever the CPU: its completions come to the same NAPI, where
+    /// the page pool takes buffers back without a lock.
+    fn send_back(&self, frames: impl Iterator<Item = PooledFrame>) -> u32 {
+        let sent = self.dev.lock_tx(self.index, |token| {
+            self.dev
+                .producers()
+                .get(token)
+                .map_or(0, |producer| producer.send_back(frames))
+        });
+        sent.unwrap_or(0)
+    }
+
+    fn trace_failure(&self, slot: &XdpSlot, cx: &PollContext<'_>) {
+        slot.trace_tx_failure(&*self.dev, cx);
     }
 }
 
@@ -95,7 +120,7 @@ impl<N: Nic> Poll for Poller<N> {
             Budget::Rx(budget) => {
                 // A user may ask for a budget of more than the device may go on without hearing of it.
                 let most = budget.get().min(self.rx.size());
-                let received = self.rx.poll(cx, most);
+                let received = self.rx.poll(cx, most, &self.reset);
                 if self.rx.take_lost() {
                     self.reset.lost("receive completions");
                 }
@@ -171,14 +196,18 @@ impl<N: Nic> Prepared<N> {
             tx_entries,
             rx_entries,
             mtu,
+            xdp,
             ..
         } = *config;
-        let tx = tx::Memory::new::<N::TxSend>(lock, id, nic.device(), tx_entries, stats.clone())?;
+        let tx =
+            tx::Memory::new::<N::TxSend>(lock, index, nic.device(), tx_entries, stats.clone())?;
         let napi = NapiSlot::add(lock, id)?;
-        let pool = PagePool::new(nic.device(), napi.handle(), rx_entries, mtu)?;
+        let queue = xdp.then_some(index);
+        let pool = PagePool::new(nic.device(), napi.handle(), rx_entries, mtu, queue)?;
+        let slot = xdp.then(|| dev.xdp().clone());
         Ok(Self {
             index,
-            rx: rx::Memory::new(pool, rx_entries)?,
+            rx: rx::Memory::new(pool, rx_entries, slot)?,
             tx,
             napi,
             vector_memory: nic.vector_memory()?,

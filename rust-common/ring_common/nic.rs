@@ -60,6 +60,8 @@ pub struct Config {
     pub rx_entries: u32,
     /// Largest packet behind the link-layer header, in bytes.
     pub mtu: u32,
+    /// Whether RX buffers are such that XDP programs can run on them.
+    pub xdp: bool,
 }
 
 /// What a port can do at most; read once, at registration.
@@ -273,7 +275,8 @@ pub trait TxSend: Send + 'static {
     /// Writes the descriptors of one packet at `head` and returns how many units they took, at least 1.
     ///
     /// There is room for [`TxSend::MAX_UNITS`]. The device must not see the packet before
-    /// [`TxSend::ring`].
+    /// [`TxSend::ring`]. XDP frames come without [`TxSend::prepare`]: one piece that asks for nothing but
+    /// perhaps a VLAN tag.
     fn post(&mut self, head: Cursor, meta: &TxMeta, pieces: Pieces<'_>) -> u32;
 
     /// Tells the device that all units before `head` are ready, of which `fresh` are new.

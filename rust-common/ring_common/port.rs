@@ -27,6 +27,7 @@ use netdev::{
         Registered,
         Unregistered, //
     },
+    ethtool::ExtAck,
     features::Features,
     lock::{
         OpsLock,
@@ -47,7 +48,12 @@ use netdev::{
     tx_lock::{
         PerTxQueue,
         TxLocked, //
-    }, //
+    },
+    xdp::{
+        XdpBurst,
+        XdpProg,
+        XdpSlot, //
+    },
 };
 
 use crate::{
@@ -64,7 +70,11 @@ use crate::{
         tx_sum,
         ChannelStats, //
     },
-    tx, //
+    tx,
+    xdp::{
+        CpuMap,
+        CpuQueues, //
+    },
 };
 
 /// How long a TX queue may be stuck before the port is reset.
@@ -87,6 +97,10 @@ pub struct Port<N: Nic> {
     ready: AtomicBool,
     /// Producer half of each active TX queue.
     producers: PerTxQueue<tx::Producer<N::TxSend>>,
+    /// The XDP program.
+    xdp: Arc<XdpSlot>,
+    /// The TX queue of each CPU for redirected frames.
+    cpu_queues: CpuQueues,
     #[pin]
     state: Mutex<State<N>>,
 }
@@ -105,7 +119,7 @@ impl<N: Nic> Port<N> {
         let offloads = nic.offloads();
         let mac = MacAddress::new(nic.mac());
         let index = nic.index();
-        let max_mtu = limits.max_mtu.min(PagePool::MAX_MTU);
+        let max_mtu = largest_mtu(&limits);
         let queues = limits.queues.max();
 
         let mut dev =
@@ -123,6 +137,7 @@ impl<N: Nic> Port<N> {
         if let Some(size) = offloads.tso_max_size {
             dev.set_tso_limits(size, u16::MAX);
         }
+        dev.set_xdp();
         dev.set_port(index);
         dev.set_watchdog(WATCHDOG);
         let queues = dev.config().queues;
@@ -145,6 +160,7 @@ impl<N: Nic> Port<N> {
                 tx_entries: limits.tx_entries.default(),
                 rx_entries: limits.rx_entries.default(),
                 mtu: 0,
+                xdp: false,
             };
             let mut rss = RssState::new(limits.rss_entries)?;
             rss.spread(config.queues);
@@ -154,7 +170,9 @@ impl<N: Nic> Port<N> {
                 stats,
                 ready: AtomicBool::new(false),
                 producers: PerTxQueue::new(id, channels)?,
-                state <- new_mutex!(State::new(config, rss)),
+                xdp: Arc::new(XdpSlot::new(), GFP_KERNEL)?,
+                cpu_queues: CpuQueues::new()?,
+                state <- new_mutex!(State::new(config, rss, CpuMap::new()?)),
             }? Error))
         })
     }
@@ -204,6 +222,21 @@ impl<N: Nic> Port<N> {
         &self.producers
     }
 
+    /// Where the XDP program is published.
+    pub(crate) fn xdp(&self) -> &Arc<XdpSlot> {
+        &self.xdp
+    }
+
+    /// The TX queue of each CPU for redirected frames.
+    pub(crate) fn cpu_queues(&self) -> &CpuQueues {
+        &self.cpu_queues
+    }
+
+    /// Largest MTU without XDP, in bytes.
+    pub(crate) fn max_mtu(&self) -> u32 {
+        largest_mtu(&self.limits)
+    }
+
     /// Whether there are queues.
     pub(crate) fn ready(&self) -> &AtomicBool {
         &self.ready
@@ -234,6 +267,10 @@ impl<N: Nic> Port<N> {
         state.rss = wanted;
         Ok(())
     }
+}
+
+fn largest_mtu(limits: &PortLimits) -> u32 {
+    limits.max_mtu.min(PagePool::MAX_MTU)
 }
 
 fn features(offloads: &Offloads) -> Features {
@@ -302,6 +339,19 @@ impl<N: Nic> Operations for Port<N> {
             ..dev.state.lock().config
         };
         Self::reconfigure(dev, lock, config)
+    }
+
+    fn set_xdp(
+        dev: &Device<Self>,
+        program: Option<XdpProg>,
+        extack: &mut ExtAck<'_>,
+        lock: &RtnlLock<'_>,
+    ) -> Result {
+        Self::change_xdp(dev, program, extack, lock)
+    }
+
+    fn xdp_xmit(dev: &Device<Self>, burst: &mut XdpBurst<'_>) -> Result {
+        Self::send_redirected(dev, burst)
     }
 
     fn reset(dev: &Device<Self>, lock: &RtnlLock<'_>) {

@@ -48,7 +48,8 @@ use crate::{
     },
     port::Port,
     rss::RssState,
-    tx, //
+    tx,
+    xdp::CpuMap, //
 };
 
 /// How long a closing port waits for packets that the device still has.
@@ -64,6 +65,7 @@ pub(crate) struct State<N: Nic> {
     pub(crate) config: Config,
     pub(crate) rss: RssState,
     open: Option<Open<N>>,
+    cpus: CpuMap,
     /// Seconds to the next try, should this one fail.
     retry: i64,
 }
@@ -79,11 +81,12 @@ struct Open<N: Nic> {
 
 impl<N: Nic> State<N> {
     /// The state of a port that is down.
-    pub(crate) fn new(config: Config, rss: RssState) -> Self {
+    pub(crate) fn new(config: Config, rss: RssState, cpus: CpuMap) -> Self {
         Self {
             config,
             rss,
             open: None,
+            cpus,
             retry: RETRY_FIRST,
         }
     }
@@ -235,6 +238,7 @@ fn program<N: Nic>(
         channels.push(channel, GFP_KERNEL)?;
     }
     lock.set_real_queues(queues, queues)?;
+    state.cpus.rebuild(queues, dev.cpu_queues());
 
     let open = Open { channels, session };
     for (index, channel) in (0..queues).zip(&open.channels) {
@@ -289,7 +293,12 @@ fn detach<N: Nic>(dev: &Device<Port<N>>, state: &mut State<N>, lock: &RtnlLock<'
 fn take_producers<N: Nic>(dev: &Device<Port<N>>, queues: usize) -> KVVec<tx::Producer<N::TxSend>> {
     let mut producers = KVVec::new();
     for queue in (0..).take(queues) {
-        let taken = dev.lock_tx(queue, |token| dev.producers().replace(token, None));
+        let taken = dev.lock_tx(queue, |token| {
+            if let Some(producer) = dev.producers().get(token) {
+                producer.end_burst();
+            }
+            dev.producers().replace(token, None)
+        });
         if let Ok(Ok(Some(producer))) = taken {
             // Without memory for the list the queue is not drained, only freed.
             let _ = producers.push(producer, GFP_KERNEL);

@@ -17,6 +17,7 @@ pub mod slab;
 mod spsc;
 pub mod stats;
 mod tx;
+mod xdp;
 
 /// The module. It does nothing by itself: drivers call into it.
 pub struct RingCommon;

@@ -95,6 +95,8 @@ counters! {
         long_format,
         /// Packets whose checksum the device filled in, TSO aside.
         csum_partial,
+        /// XDP frames that were redirected to the port, and sent.
+        xdp_xmit,
         /// Packets dropped before the device saw them.
         dropped,
         /// Packets dropped because a piece could not be mapped.
@@ -117,10 +119,19 @@ counters! {
 counters! {
     /// What an RX queue counts. Written by NAPI.
     RxStats {
-        /// Packets handed to the stack.
+        /// Packets handed to the stack, of which an XDP program is the first part.
         packets,
-        /// Bytes handed to the stack, without FCS.
+        /// Their bytes on the wire, without FCS.
         bytes,
+        /// Packets that an XDP program has dropped, or that its faults have.
+        xdp_drop,
+        /// Packets that an XDP program has sent back.
+        xdp_tx,
+        /// Packets that an XDP program has redirected.
+        xdp_redirect,
+        /// Of the dropped ones, those that an XDP program did not ask to drop: it aborted, its verdict is
+        /// unknown, or there was no room where it sent them.
+        xdp_faults,
         /// Packets dropped for want of a buffer or an skb.
         no_buffer,
         /// Packets of a length that their buffer cannot hold.
@@ -194,6 +205,7 @@ const COMMON_TX: &[Key<TxStats>] = &[
 const COMMON_RX: &[Key<RxStats>] = &[
     key!("no_buffer", no_buffer),
     key!("bad_length", bad_length),
+    key!("xdp_faults", xdp_faults),
     key!("errors", errors),
     key!("doorbells", doorbells),
 ];

@@ -20,11 +20,13 @@ use netdev::{
         piece_ring,
         MapError,
         PieceMapper,
-        PieceUnmapper, //
+        PieceUnmapper,
+        Pieces, //
     },
     lock::OpsLock,
     napi::{
         Arm,
+        Budget,
         PollContext, //
     },
     skb::{
@@ -36,6 +38,12 @@ use netdev::{
     tx_queue::{
         Room,
         TxQueue, //
+    },
+    xdp::{
+        FrameBulk,
+        PooledFrame,
+        XdpBurst,
+        XdpFrame, //
     },
 };
 use ring_core::{
@@ -64,13 +72,28 @@ use crate::{
 
 /// A packet that the device has.
 struct InFlight {
-    skb: InFlightSkb,
+    what: What,
     /// Units of the ring.
     units: u32,
     /// Mapped pieces.
     pieces: u32,
     /// Bytes that BQL was told of.
     bytes: u32,
+}
+
+enum What {
+    Skb(InFlightSkb),
+    Frame(XdpFrame),
+}
+
+impl What {
+    #[cold]
+    fn drop_reason(self, reason: Reason) {
+        match self {
+            Self::Skb(skb) => skb.drop_reason(reason),
+            Self::Frame(frame) => drop(frame),
+        }
+    }
 }
 
 /// What xmit owes the doorbell at its end.
@@ -89,9 +112,12 @@ pub(crate) struct Producer<S> {
     ring: ring_core::index::Producer,
     size: RingSize,
     thresholds: StopWake,
+    /// Units that must be free for an XDP frame.
+    frame_room: u32,
     doorbell: TxDoorbell,
     in_flight: spsc::Sender<InFlight>,
     pieces: PieceMapper,
+    index: u16,
     queue: Arc<TxQueue>,
     stats: Arc<ChannelStats>,
 }
@@ -104,6 +130,8 @@ pub(crate) struct Consumer<R> {
     units: u32,
     /// Units that the device has completed beyond the last whole packet.
     credit: u32,
+    /// Packets that the device has completed, and a poll without a budget had to leave.
+    owed: u32,
     size: RingSize,
     packets: Packets,
     queue: Arc<TxQueue>,
@@ -122,6 +150,7 @@ struct Packets {
 
 /// All memory of a TX queue that is not the vendor's.
 pub(crate) struct Memory {
+    index: u16,
     size: RingSize,
     thresholds: StopWake,
     in_flight: (spsc::Sender<InFlight>, spsc::Receiver<InFlight>),
@@ -138,7 +167,7 @@ impl Memory {
     /// `EINVAL` if the ring cannot hold the largest packet of `S`, `ENOMEM` if there is no memory.
     pub(crate) fn new<S: TxSend>(
         lock: &OpsLock<'_>,
-        index: u32,
+        index: u16,
         dev: &device::Device,
         entries: u32,
         stats: Arc<ChannelStats>,
@@ -155,11 +184,12 @@ impl Memory {
             wake_at: thresholds.wake(),
         };
         Ok(Self {
+            index,
             size,
             thresholds,
             in_flight: spsc::channel(size)?,
             pieces: piece_ring(dev, capacity)?,
-            queue: Arc::new(TxQueue::new(lock, index, room)?, GFP_KERNEL)?,
+            queue: Arc::new(TxQueue::new(lock, index.into(), room)?, GFP_KERNEL)?,
             stats,
         })
     }
@@ -170,6 +200,7 @@ impl Memory {
         (send, reap): (S, R),
     ) -> (Producer<S>, Consumer<R>) {
         let Self {
+            index,
             size,
             thresholds,
             in_flight: (push, pop),
@@ -182,9 +213,11 @@ impl Memory {
             ring: ring_core::index::Producer::new(size, 0),
             size,
             thresholds,
+            frame_room: thresholds.sharing(size, S::MAX_UNITS),
             doorbell: TxDoorbell::new(size.get()),
             in_flight: push,
             pieces: mapper,
+            index,
             queue: queue.clone(),
             stats: stats.clone(),
         };
@@ -192,6 +225,7 @@ impl Memory {
             hw: reap,
             units: 0,
             credit: 0,
+            owed: 0,
             size,
             packets: Packets {
                 in_flight: pop,
@@ -269,7 +303,7 @@ impl<S: TxSend> Producer<S> {
         count(&self.stats.tx, meta);
         let answer = self.queue.sent(&skb, meta, head);
         let in_flight = InFlight {
-            skb: skb.into_in_flight(),
+            what: What::Skb(skb.into_in_flight()),
             units,
             pieces,
             bytes: meta.bytes_on_wire(),
@@ -278,7 +312,7 @@ impl<S: TxSend> Producer<S> {
         // There is room: a packet takes at least one unit of the ring, and NAPI gives the room for
         // packets back before that for units.
         if let Err(lost) = self.in_flight.push(in_flight) {
-            lost.skb.drop_reason(Reason::RingFull);
+            lost.what.drop_reason(Reason::RingFull);
         }
         if answer.stopped {
             self.stats.tx.stop.add(1);
@@ -290,6 +324,116 @@ impl<S: TxSend> Producer<S> {
             }
             Decision::Ring(_) => Exit::Rung(self.announce()),
         }
+    }
+
+    /// Sends what a program of this port sends back, the oldest first, and returns how many fitted. The rest
+    /// is freed. Under the queue's lock, softirqs off.
+    pub(crate) fn send_back(&mut self, frames: impl Iterator<Item = PooledFrame>) -> u32 {
+        let mut sent = 0u32;
+        for frame in frames {
+            let Some(tail) = self.frame_tail() else {
+                continue;
+            };
+            let meta = TxMeta::of_frame(self.index, frame.len(), frame.vlan());
+            let pieces = Pieces::of_frame(&frame);
+            let units = self.hw.post(self.ring.next(), &meta, pieces);
+            let posted = Posted {
+                units,
+                pieces: 0,
+                tail,
+            };
+            if self.commit_frame(frame.into_frame(), &meta, posted).is_ok() {
+                sent = sent.wrapping_add(1);
+            }
+        }
+        let _rung = self.announce();
+        sent
+    }
+
+    /// Sends what was redirected to this port, as far as it fits. Under the queue's lock, softirqs off.
+    pub(crate) fn send_burst(&mut self, burst: &mut XdpBurst<'_>) {
+        while let Some(frame) = burst.take() {
+            if let Err(frame) = self.send_frame(frame) {
+                burst.give_back(frame);
+                break;
+            }
+        }
+        // CAST: `u64` holds a `usize`.
+        self.stats.tx.xdp_xmit.add(burst.taken() as u64);
+        self.stats.tx.dropped.add(burst.left() as u64);
+        if burst.flush() {
+            let _rung = self.announce();
+        }
+    }
+
+    fn send_frame(&mut self, frame: XdpFrame) -> Result<(), XdpFrame> {
+        let Some(tail) = self.frame_tail() else {
+            return Err(frame);
+        };
+        if let Err(e) = self.pieces.map_frame(&frame) {
+            if e == MapError::Dma {
+                self.stats.tx.map_errors.add(1);
+            }
+            return Err(frame);
+        }
+        self.stats.tx.dma_maps.add(1);
+        let meta = TxMeta::of_frame(self.index, frame.len(), None);
+        let units = self.hw.post(self.ring.next(), &meta, self.pieces.pieces());
+        let posted = Posted {
+            units,
+            pieces: 1,
+            tail,
+        };
+        self.commit_frame(frame, &meta, posted)
+    }
+
+    /// Units that NAPI has given back, if there is room for an XDP frame, and then for the stack.
+    #[inline(always)]
+    fn frame_tail(&self) -> Option<u32> {
+        let tail = self.queue.tail();
+        (self.ring.free(tail) >= self.frame_room).then_some(tail)
+    }
+
+    /// As [`commit`](Self::commit), for a frame, of which BQL hears nothing; the doorbell is up to the end of
+    /// the burst.
+    #[inline(always)]
+    fn commit_frame(
+        &mut self,
+        frame: XdpFrame,
+        meta: &TxMeta,
+        posted: Posted,
+    ) -> Result<(), XdpFrame> {
+        let Posted {
+            units,
+            pieces,
+            tail,
+        } = posted;
+        let Some(claim) = self.ring.reserve(units, tail) else {
+            self.pieces.undo();
+            return Err(frame);
+        };
+        let head = claim.commit();
+        count(&self.stats.tx, meta);
+        self.queue.posted(head);
+        self.pieces.commit();
+        let in_flight = InFlight {
+            what: What::Frame(frame),
+            units,
+            pieces,
+            bytes: 0,
+        };
+        // There is room, as in `commit`; what is lost all the same is freed.
+        let _ = self.in_flight.push(in_flight);
+        if self.doorbell.queued(units) {
+            let _rung = self.announce();
+        }
+        Ok(())
+    }
+
+    /// Tells the device of what a burst of frames whose end is still to come has left, so that it does not
+    /// stay. Under the queue's lock.
+    pub(crate) fn end_burst(&mut self) {
+        let _rung = self.announce();
     }
 
     /// Tells the device of all that it does not know yet.
@@ -366,7 +510,7 @@ impl<R: TxReap> Consumer<R> {
                 break;
             }
         }
-        if packets | self.credit != 0 {
+        if packets | self.credit | self.owed != 0 {
             self.finish(cx, packets);
         }
         turns == 0
@@ -375,8 +519,12 @@ impl<R: TxReap> Consumer<R> {
     /// Frees the oldest `packets`, and those that the credit covers.
     #[inline(always)]
     fn finish(&mut self, cx: &PollContext<'_>, packets: u32) {
+        let packets = packets.wrapping_add(core::mem::take(&mut self.owed));
         let done = self.packets.finish(cx, packets, &mut self.credit);
         let mut strange = packets.saturating_sub(done.packets);
+        if cx.budget() == Budget::TxOnly && self.packets.in_flight.has_any() {
+            self.owed = core::mem::take(&mut strange);
+        }
         if self.credit != 0 && !self.packets.in_flight.has_any() {
             // More than was ever sent: it must not count for packets to come.
             self.credit = 0;
@@ -414,15 +562,21 @@ struct Tally {
 }
 
 impl Packets {
-    /// Frees the oldest `packets`, and then those whose units `credit` covers.
+    /// Frees the oldest `packets`, and then those whose units `credit` covers. Without a budget, when
+    /// interrupts may be off, up to the first XDP frame: page pools do not take theirs back there.
     #[inline(always)]
     fn finish(&mut self, cx: &PollContext<'_>, mut packets: u32, credit: &mut u32) -> Tally {
         let mut done = Tally::default();
         let Self {
             in_flight, pieces, ..
         } = self;
+        let mut frames = FrameBulk::new(cx);
+        let all = cx.budget() != Budget::TxOnly;
         in_flight.drain(
             |packet| {
+                if !all && matches!(packet.what, What::Frame(_)) {
+                    return false;
+                }
                 if let Some(left) = packets.checked_sub(1) {
                     packets = left;
                     return true;
@@ -439,7 +593,12 @@ impl Packets {
                 done.packets = done.packets.wrapping_add(1);
                 done.bytes = done.bytes.wrapping_add(packet.bytes);
                 done.units = done.units.wrapping_add(packet.units);
-                pieces.consume(packet.pieces, packet.skb, cx);
+                match packet.what {
+                    What::Skb(skb) => pieces.consume(packet.pieces, skb, cx),
+                    What::Frame(frame) => {
+                        pieces.consume_frame(packet.pieces, frame, &mut frames);
+                    }
+                }
             },
         );
         done
@@ -466,7 +625,12 @@ impl Drop for Packets {
             |packet| {
                 // The producer half, whose counter it is, is gone.
                 stats.tx.dropped.add(1);
-                pieces.drop_reason(packet.pieces, packet.skb, Reason::DeviceGone);
+                match packet.what {
+                    What::Skb(skb) => {
+                        pieces.drop_reason(packet.pieces, skb, Reason::DeviceGone);
+                    }
+                    What::Frame(frame) => pieces.drop_frame(packet.pieces, frame),
+                }
             },
         );
         queue.reset();

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     bindings,
+    ethtool::ExtAck,
     features::Features,
     lock::{
         OpsLock,
@@ -18,7 +19,11 @@ use crate::{
         Reason,
         TxSkb, //
     },
-    tx_lock::TxLocked, //
+    tx_lock::TxLocked,
+    xdp::{
+        XdpBurst,
+        XdpProg, //
+    },
 };
 use core::mem::{
     ManuallyDrop,
@@ -80,6 +85,16 @@ impl<T: Operations> Callbacks<T> {
         },
         ndo_features_check: if T::HAS_FEATURES_CHECK {
             Some(Self::features_check)
+        } else {
+            None
+        },
+        ndo_bpf: if T::HAS_SET_XDP {
+            Some(Self::bpf)
+        } else {
+            None
+        },
+        ndo_xdp_xmit: if T::HAS_XDP_XMIT {
+            Some(Self::xdp_xmit)
         } else {
             None
         },
@@ -272,6 +287,68 @@ impl<T: Operations> Callbacks<T> {
         };
         // SAFETY: The core calls this on a `Device<T>`, with both locks held.
         unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| set(dev, lock))) }
+    }
+
+    /// C: `ndo_bpf`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
+    unsafe extern "C" fn bpf(
+        dev: *mut bindings::net_device,
+        bpf: *mut bindings::netdev_bpf,
+    ) -> c_int {
+        // SAFETY: The core lends the structure during the call.
+        let command = unsafe { (*bpf).command };
+        if command != bindings::bpf_netdev_command_XDP_SETUP_PROG {
+            return EOPNOTSUPP.to_errno();
+        }
+        // SAFETY: For this command this is the field of the union that is filled in.
+        let setup = unsafe { &(*bpf).__bindgen_anon_1.__bindgen_anon_1 };
+        let (program, extack) = (setup.prog, setup.extack);
+        let set = |device: &Device<T>, lock: &RtnlLock<'_>| {
+            // SAFETY: The core passes a valid program or null.
+            let own = unsafe { XdpProg::get(program) };
+            // SAFETY: The core lends the extended ACK, or null, during the call.
+            let mut extack = unsafe { ExtAck::from_raw(extack) };
+            T::set_xdp(device, own, &mut extack, lock)?;
+            if !program.is_null() {
+                // SAFETY: On success the core's count is the driver's, which has taken one of its own.
+                unsafe { bindings::bpf_prog_put(program) };
+            }
+            Ok(0)
+        };
+        // SAFETY: The core calls this on a `Device<T>`, with both locks held.
+        unsafe { Self::with_rtnl(dev, |dev, lock| from_result(|| set(dev, lock))) }
+    }
+
+    /// C: `ndo_xdp_xmit`.
+    ///
+    /// # Safety
+    ///
+    /// That of all [`Callbacks`].
+    unsafe extern "C" fn xdp_xmit(
+        dev: *mut bindings::net_device,
+        n: c_int,
+        frames: *mut *mut bindings::xdp_frame,
+        flags: u32,
+    ) -> c_int {
+        if flags & !bindings::XDP_XMIT_FLAGS_MASK != 0 {
+            return EINVAL.to_errno();
+        }
+        let Ok(len) = usize::try_from(n) else {
+            return EINVAL.to_errno();
+        };
+        let flush = flags & bindings::XDP_XMIT_FLUSH != 0;
+        // SAFETY: The core lends `n` frames, and gives up as many as the result says.
+        let mut burst = unsafe { XdpBurst::new(frames, len, flush) };
+        // SAFETY: The core calls this on a `Device<T>`.
+        let sent = T::xdp_xmit(unsafe { Device::from_raw(dev) }, &mut burst);
+        match sent {
+            Err(e) if burst.taken() == 0 => e.to_errno(),
+            // CAST: At most `n`.
+            _ => burst.taken() as c_int,
+        }
     }
 
     /// C: `ndo_features_check`.

@@ -21,6 +21,10 @@ use crate::{
         TxQueueStats, //
     },
     tx_lock::TxLocked,
+    xdp::{
+        XdpBurst,
+        XdpProg, //
+    },
 };
 use kernel::{
     build_error,
@@ -105,6 +109,32 @@ pub trait Operations: ethtool::Operations + Send + Sync + Sized + 'static {
     /// Late ones of the device only; [`fix_features`](Self::fix_features) and
     /// the features set before registration rule out the rest.
     fn set_features(_dev: &Device<Self>, _features: Features, _lock: &RtnlLock<'_>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Has `program` run on each received packet, or none. It takes the place of the one before.
+    ///
+    /// # Errors
+    ///
+    /// Any, with the reason in `extack`; the one before runs on then. Without a program it must not fail.
+    fn set_xdp(
+        _dev: &Device<Self>,
+        _program: Option<XdpProg>,
+        _extack: &mut ethtool::ExtAck<'_>,
+        _lock: &RtnlLock<'_>,
+    ) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Sends frames that were redirected to the device, as many as there is room for. The core frees those
+    /// that were not taken.
+    ///
+    /// Context: softirqs off, no xmit lock held.
+    ///
+    /// # Errors
+    ///
+    /// Any, if none was taken.
+    fn xdp_xmit(_dev: &Device<Self>, _burst: &mut XdpBurst<'_>) -> Result {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 

@@ -250,6 +250,16 @@ impl<T: Operations> Unregistered<T> {
         set!(self, hw_enc_features = features.into_raw());
     }
 
+    /// Says that programs run on received packets, may redirect them, and that frames that others redirect
+    /// are sent; for frames of one piece.
+    pub fn set_xdp(&mut self) {
+        let features = bindings::netdev_xdp_act_NETDEV_XDP_ACT_BASIC
+            | bindings::netdev_xdp_act_NETDEV_XDP_ACT_REDIRECT
+            | bindings::netdev_xdp_act_NETDEV_XDP_ACT_NDO_XMIT;
+        // SAFETY: The device is not registered, and nobody holds its lock.
+        unsafe { bindings::xdp_set_features_flag(self.0.as_ptr(), features) };
+    }
+
     /// Sets the limits of one packet to segment: its size in bytes, and the
     /// number of segments.
     pub fn set_tso_limits(&mut self, size: u32, segments: u16) {

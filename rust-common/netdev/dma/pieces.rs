@@ -38,6 +38,11 @@ use crate::{
         Reason,
         TxSkb, //
     },
+    xdp::{
+        FrameBulk,
+        PooledFrame,
+        XdpFrame, //
+    },
 };
 
 /// A position on a cache line of its own, since the two sides run on different CPUs.
@@ -167,8 +172,7 @@ impl PieceMapper {
     pub fn map(&mut self, skb: &TxSkb, split: u32) -> Result<u32, MapError> {
         self.undo();
         let ring = &*self.ring;
-        let used = self.head.wrapping_sub(ring.tail.0.load(Ordering::Acquire));
-        let room = ring.raw.mask.wrapping_add(1).wrapping_sub(used);
+        let room = self.room();
         // SAFETY:
         // - The device and the packet are valid.
         // - By the invariants of `Ring`, of `mask + 1` slots the `room` ones from `head` on are
@@ -184,6 +188,36 @@ impl PieceMapper {
             Err(_) if n == -(bindings::ENOSPC as i32) => Err(MapError::Full),
             Err(_) => Err(MapError::Dma),
         }
+    }
+
+    /// Maps an XDP frame for the device to read: one piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`map`](Self::map); [`MapError::Dma`] also for a frame of several pieces.
+    #[inline]
+    pub fn map_frame(&mut self, frame: &XdpFrame) -> Result<(), MapError> {
+        self.undo();
+        if self.room() == 0 {
+            return Err(MapError::Full);
+        }
+        // SAFETY: As in `map`; one slot is this side's.
+        let err =
+            unsafe { bindings::rc_helper_tx_map_frame(&self.ring.raw, frame.as_ptr(), self.head) };
+        if err != 0 {
+            return Err(MapError::Dma);
+        }
+        // INVARIANT: The helper mapped one piece.
+        self.pending = 1;
+        Ok(())
+    }
+
+    /// Slots from `head` on that are this side's.
+    #[inline(always)]
+    fn room(&self) -> u32 {
+        let ring = &*self.ring;
+        let used = self.head.wrapping_sub(ring.tail.0.load(Ordering::Acquire));
+        ring.raw.mask.wrapping_add(1).wrapping_sub(used)
     }
 
     /// The pieces of the packet that was mapped last, for its descriptors.
@@ -294,6 +328,21 @@ impl PieceUnmapper {
         unsafe { bindings::napi_consume_skb(skb.into_raw(), cx.napi_budget()) };
     }
 
+    /// Unmaps the `n` oldest pieces, those of `frame`, and adds it to those that go back to their memory.
+    ///
+    /// The mapping side does not see the room before [`publish`](Self::publish).
+    #[inline]
+    pub fn consume_frame(&mut self, n: u32, frame: XdpFrame, bulk: &mut FrameBulk<'_>) {
+        self.unmap(n);
+        bulk.add(frame);
+    }
+
+    /// Unmaps the `n` oldest pieces, those of `frame`, and gives it back, sent or not.
+    pub fn drop_frame(&mut self, n: u32, frame: XdpFrame) {
+        self.unmap(n);
+        drop(frame);
+    }
+
     /// Unmaps the `n` oldest pieces, those of `skb`, and drops the packet, which the device has not
     /// sent.
     pub fn drop_reason(&mut self, n: u32, skb: InFlightSkb, reason: Reason) {
@@ -330,6 +379,22 @@ pub struct Pieces<'a> {
     next: u32,
     len: u32,
     _owner: PhantomData<&'a PieceMapper>,
+}
+
+impl<'a> Pieces<'a> {
+    /// The one piece of a frame that its page pool keeps mapped.
+    #[inline(always)]
+    pub fn of_frame(frame: &'a PooledFrame) -> Self {
+        // INVARIANT: The one slot is that of the frame, which is borrowed and so keeps its buffer, hence
+        // its mapping.
+        Self {
+            base: &frame.piece,
+            mask: 0,
+            next: 0,
+            len: 1,
+            _owner: PhantomData,
+        }
+    }
 }
 
 impl<'a> Iterator for Pieces<'a> {

@@ -5,6 +5,9 @@
 
 #include <linux/netdevice.h>
 #include <net/page_pool/types.h>
+#include <net/xdp.h>
+
+#include "tx.h"
 
 /**
  * struct rc_helper_rx_buf - A buffer from a page pool
@@ -42,9 +45,46 @@ struct rc_helper_rx_info {
 	u8 flags;
 };
 
+/* rc_helper_rx_run_xdp(): what has become of a packet */
+#define RC_HELPER_XDP_PASS	0	/* the stack has the buffer */
+#define RC_HELPER_XDP_NOMEM	1	/* dropped by want of memory; the pool has the buffer */
+#define RC_HELPER_XDP_REDIRECT	2	/* redirected; its target has the buffer */
+#define RC_HELPER_XDP_TX	3	/* to be sent back; the frame is the buffer */
+#define RC_HELPER_XDP_DROP	4	/* dropped; the buffer is as it was */
+#define RC_HELPER_XDP_ABORTED	5	/* the same, by a fault */
+
+/**
+ * struct rc_helper_xdp_rx - What an RX queue runs
+ * @slot: where the program is published
+ * @rxq: the queue as programs see it
+ * @capacity: bytes of a buffer that the device may write
+ */
+struct rc_helper_xdp_rx {
+	struct bpf_prog __rcu **slot;
+	struct xdp_rxq_info *rxq;
+	u32 capacity;
+};
+
+/**
+ * struct rc_helper_xdp_frame - A received frame that is to be sent back
+ * @frame: the frame; owns the buffer
+ * @piece: where it lies for the device, which can read it already
+ */
+struct rc_helper_xdp_frame {
+	struct xdp_frame *frame;
+	struct rc_helper_piece piece;
+};
+
 bool rc_helper_rx_alloc(struct page_pool *pool, u32 size, struct rc_helper_rx_buf *buf);
 void rc_helper_rx_free(void *va);
 int rc_helper_rx_receive(struct napi_struct *napi, const struct rc_helper_rx_buf *buf,
 			 const struct rc_helper_rx_info *info);
+u32 rc_helper_rx_run_xdp(struct napi_struct *napi, const struct rc_helper_rx_buf *buf,
+			 const struct rc_helper_rx_info *info,
+			 const struct rc_helper_xdp_rx *xdp_rx,
+			 struct rc_helper_xdp_frame *frame);
+void rc_helper_xdp_tx_failed(const struct net_device *dev, struct bpf_prog __rcu **slot);
+int rc_helper_xdp_rxq_register(struct xdp_rxq_info *rxq, struct net_device *dev, u32 queue,
+			       struct page_pool *pool);
 
 #endif

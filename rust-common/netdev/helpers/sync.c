@@ -105,3 +105,15 @@ u32 rc_helper_cpus_possible(void)
 	return num_possible_cpus();
 }
 EXPORT_SYMBOL_GPL(rc_helper_cpus_possible);
+
+/**
+ * rc_helper_cpu_online() - Is a CPU online?
+ * @cpu: number of the CPU, below nr_cpu_ids
+ *
+ * Context: Any; it changes at any time unless cpus_read_lock() is held.
+ */
+bool rc_helper_cpu_online(u32 cpu)
+{
+	return cpu_online(cpu);
+}
+EXPORT_SYMBOL_GPL(rc_helper_cpu_online);

@@ -14,5 +14,6 @@ bool rc_helper_device_trylock(struct device *dev);
 void rc_helper_device_unlock(struct device *dev);
 u32 rc_helper_cpus_online(void);
 u32 rc_helper_cpus_possible(void);
+bool rc_helper_cpu_online(u32 cpu);
 
 #endif

@@ -13,6 +13,7 @@
 #include <net/ipv6.h>
 #include <net/netdev_queues.h>
 #include <net/tcp.h>
+#include <net/xdp.h>
 
 #include "tx.h"
 
@@ -335,6 +336,24 @@ int rc_helper_tx_map(const struct rc_helper_pieces *pieces, const struct sk_buff
 EXPORT_SYMBOL_GPL(rc_helper_tx_map);
 
 /**
+ * rc_helper_tx_map_frame() - Map an XDP frame of one piece for the device to read
+ * @pieces: where the piece is noted
+ * @frame: frame
+ * @at: free-running index of the piece
+ *
+ * Context: Under the queue's xmit lock.
+ * Return: 0, -EINVAL for a frame of several pieces, or -ENOMEM.
+ */
+int rc_helper_tx_map_frame(const struct rc_helper_pieces *pieces, const struct xdp_frame *frame,
+			   u32 at)
+{
+	if (unlikely(xdp_frame_has_frags(frame) || !frame->len))
+		return -EINVAL;
+	return map_head(pieces, at, frame->data, frame->len) ? 0 : -ENOMEM;
+}
+EXPORT_SYMBOL_GPL(rc_helper_tx_map_frame);
+
+/**
  * rc_helper_tx_unmap() - Undo rc_helper_tx_map()
  * @pieces: where the pieces are noted
  * @start: free-running index of the first piece
@@ -401,8 +420,9 @@ EXPORT_SYMBOL_GPL(rc_helper_txq_sent);
  * @room: when the queue stops and starts
  * @head: units that were posted, free-running; the xmit side publishes it
  * @tail: units that were completed, free-running, which the xmit side can see
- * @packets: packets completed
- * @bytes: their bytes on the wire, as rc_helper_tx_describe() said
+ * @packets: packets and XDP frames completed
+ * @bytes: bytes on the wire of the packets, as rc_helper_tx_describe() said;
+ *	   BQL knows of no others
  * @down: the queue is being taken down: leave it stopped
  *
  * Context: NAPI poll; at most once per poll.
@@ -429,3 +449,15 @@ void rc_helper_txq_reset(struct netdev_queue *txq)
 	netdev_tx_reset_queue(txq);
 }
 EXPORT_SYMBOL_GPL(rc_helper_txq_reset);
+
+/**
+ * rc_helper_xdp_return_bulk() - Give back the frames that were collected
+ * @bulk: frames of xdp_return_frame_bulk()
+ *
+ * Context: NAPI poll.
+ */
+void rc_helper_xdp_return_bulk(struct xdp_frame_bulk *bulk)
+{
+	xdp_flush_frame_bulk(bulk);
+}
+EXPORT_SYMBOL_GPL(rc_helper_xdp_return_bulk);

@@ -5,6 +5,7 @@
 
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
+#include <net/xdp.h>
 
 /**
  * struct rc_helper_piece - A mapped part of a packet
@@ -106,6 +107,8 @@ int rc_helper_tx_pad(struct sk_buff *skb, unsigned int len);
 int rc_helper_tx_linearize(struct sk_buff *skb);
 int rc_helper_tx_map(const struct rc_helper_pieces *pieces, const struct sk_buff *skb, u32 split,
 		     u32 start, u32 room);
+int rc_helper_tx_map_frame(const struct rc_helper_pieces *pieces, const struct xdp_frame *frame,
+			   u32 at);
 void rc_helper_tx_unmap(const struct rc_helper_pieces *pieces, u32 start, u32 n);
 void rc_helper_tx_drop(struct sk_buff *skb, enum skb_drop_reason reason);
 u32 rc_helper_txq_sent(struct netdev_queue *txq, struct sk_buff *skb,
@@ -115,5 +118,6 @@ bool rc_helper_txq_completed(struct netdev_queue *txq, const struct rc_helper_tx
 			     const u32 *head, u32 tail, unsigned int packets,
 			     unsigned int bytes, const u8 *down);
 void rc_helper_txq_reset(struct netdev_queue *txq);
+void rc_helper_xdp_return_bulk(struct xdp_frame_bulk *bulk);
 
 #endif
