@@ -102,6 +102,20 @@ def build_foreign_modules(settings: Settings, log):
     make(settings, log, "modules", tree=copy, output=settings.foreign / "build")
 
 
+def build_programs(log, folder: pathlib.Path):
+    """Compiles the XDP programs of the tests, in a copy of their folder in the guest's disk."""
+    for source in sorted(folder.glob("*.c")):
+        run(
+            log,
+            *("clang", "--target=bpf", "-O2", "-g", "-Wall", "-Werror"),
+            # For the headers of the kernel's interface, which are this machine's.
+            f"-I/usr/include/{os.uname().machine}-linux-gnu",
+            # The same path in each copy: the contents decide whether the disk is made again.
+            f"-fdebug-prefix-map={folder}=.",
+            *("-c", str(source), "-o", str(source.with_suffix(".o"))),
+        )
+
+
 def build_payload(settings: Settings, log, with_modules=True):
     """Makes the guest's disk of our own things: modules with the indexes that modprobe wants, and
     the programs of tools/selftests. Returns its path; unchanged contents are not made again."""
@@ -111,6 +125,7 @@ def build_payload(settings: Settings, log, with_modules=True):
     tree = work / "tree"
     (tree / modules).mkdir(parents=True)
     shutil.copytree(SELFTESTS, tree / "opt/ring-nics")
+    build_programs(log, tree / "opt/ring-nics/xdp")
     (tree / "usr/lib/modprobe.d").mkdir()
     shutil.copy(MODPROBE_CONFIGURATION, tree / "usr/lib/modprobe.d")
     if with_modules:

@@ -3,6 +3,15 @@
 
 import dataclasses
 
+# Where the XDP programs of tools/selftests/xdp are pinned, each by its name, and how they get there.
+XDP_PINS = "/sys/fs/bpf/xdp"
+LOAD_XDP = (
+    "mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf;"
+    f"rm -rf {XDP_PINS}; mkdir {XDP_PINS} && bpftool prog loadall /opt/ring-nics/xdp/programs.o {XDP_PINS}/programs"
+    f" pinmaps {XDP_PINS}/maps"
+)
+XDP_PASS = f"{XDP_PINS}/programs/xdp_pass"
+
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
@@ -52,6 +61,12 @@ def operations(rig, name=None, device=None, peer=None):
         ),
         Operation("spread", f"ethtool -X {name} equal 1", after=f"ethtool -X {name} default"),
         Operation("mtu", f"ip link set {name} mtu 1400", after=f"ip link set {name} mtu 1500"),
+        Operation(
+            "xdp",
+            f"ip link set dev {name} xdpdrv pinned {XDP_PASS}",
+            before=f"test -e {XDP_PASS} || {{ {LOAD_XDP}; }}",
+            after=f"ip link set dev {name} xdpdrv off",
+        ),
         Operation("features", f"ethtool -K {name} tx off rx off", after=f"ethtool -K {name} tx on rx on"),
         Operation(
             "vlan",

@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     liar,
     mana,
     lifecycle,
+    xdp,
     counting,
     allocations,
 )

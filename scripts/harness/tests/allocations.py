@@ -22,7 +22,7 @@ TRIES = 24
 # What programs say to ENOMEM.
 NO_MEMORY = "Cannot allocate memory"
 # Operations that cannot do without new memory of ours, all of which asks for it by a way that can fail.
-NEEDY = ("probe", "open", "rings", "channels", "mtu")
+NEEDY = ("probe", "open", "rings", "channels", "mtu", "xdp")
 # What the kernel says of a driver without memory.
 PROBE_FAILED = r": probe with driver \w+ failed with error -12$"
 # How long memory is short, and how often in percent.
