@@ -104,7 +104,8 @@ class Nic:
 
     def die_in(self, name, share):
         """The device goes in the middle of an operation: at the command to it at that share of all."""
-        operation = self.operations()[name]
+        every = self.operations()
+        operation = every[name]
         self.run(operation.before)
         self.model.commands()
         self.run(operation.command)
@@ -120,7 +121,7 @@ class Nic:
         expect(self.model.wait(END), f"{name} has no {commands} commands the second time")
         # Whatever the user tries next comes to an end too.
         if self.interface():
-            for operation in self.operations().values():
+            for operation in every.values():
                 if operation.name not in ("probe", "remove"):
                     self.run(operation.command, check=False)
                     self.run(operation.after, check=False)
