@@ -7,7 +7,10 @@ use kernel::{
     sync::Arc, //
 };
 use netdev::{
-    dma::DmaAddr,
+    dma::{
+        DmaAddr,
+        Part, //
+    },
     mmio::Doorbell64,
     napi::Arm,
     skb::{
@@ -33,7 +36,8 @@ use crate::{
         wqe_units,
         Cqe,
         Sge,
-        WqeHeader, //
+        WqeHeader,
+        GDMA_CQE_SIZE, //
     },
     port::Fence,
     regs::{
@@ -120,6 +124,13 @@ impl Rx {
         })
     }
 
+    /// A completion of an unknown type, or of another queue.
+    #[cold]
+    fn unknown(&mut self) -> RxDone {
+        self.counters.rx_cqe_unknown_type.add(1);
+        RxDone::Nothing
+    }
+
     /// A completion of packets that has none.
     #[cold]
     fn empty(&mut self) -> RxDone {
@@ -140,8 +151,7 @@ impl Rx {
     #[inline(always)]
     fn begin(&mut self, cqe: &Cqe<Completion<FIRST_WORDS>>) -> RxDone {
         if cqe.is_sq() || cqe.wq() != self.queue.id() {
-            self.counters.rx_cqe_unknown_type.add(1);
-            return RxDone::Nothing;
+            return self.unknown();
         }
         let completion = &cqe.data;
         match completion.kind() {
@@ -158,12 +168,16 @@ impl Rx {
                 self.fence.reached();
                 RxDone::Nothing
             }
-            CqeType::Unknown => {
-                self.counters.rx_cqe_unknown_type.add(1);
-                RxDone::Nothing
-            }
+            CqeType::Unknown => self.unknown(),
         }
     }
+}
+
+/// Copies all of a completion. Few have more than one packet.
+#[cold]
+#[inline(never)]
+fn read_all(all: &mut Completion<CQE_DATA_WORDS>, entry: &Part<'_, GDMA_CQE_SIZE>) {
+    *all = Completion::new(entry.read::<[u32; CQE_DATA_WORDS], 0>());
 }
 
 impl RxRing for Rx {
@@ -181,6 +195,7 @@ impl RxRing for Rx {
             .write(regs::wq_doorbell(self.queue.id(), head.count()));
     }
 
+    #[inline(always)]
     fn next(&mut self) -> Option<RxDone> {
         if self.next.is_some() {
             if let Some(packet) = self.next_packet() {
@@ -196,7 +211,7 @@ impl RxRing for Rx {
         let cqe = completions.next_with(queue.completions(), |entry| {
             let first = Completion::new(entry.read::<[u32; FIRST_WORDS], 0>());
             if first.is_coalesced() {
-                *several = Completion::new(entry.read::<[u32; CQE_DATA_WORDS], 0>());
+                read_all(several, entry);
             }
             first
         })?;

@@ -202,7 +202,8 @@ impl TxSend for Send {
         offload(skb, meta)
     }
 
-    #[inline]
+    // Frames of XDP are posted elsewhere; without this the packets of the stack take a call for it.
+    #[inline(always)]
     fn post(&mut self, head: Cursor, meta: &TxMeta, pieces: Pieces<'_>) -> u32 {
         let long = self.always_long || meta.vlan().is_some();
         let oob = if long {

@@ -127,15 +127,19 @@ static noinline unsigned int owned_queue(const struct net_device *dev)
  * belongs to, and a filter may have mapped the packet elsewhere.
  *
  * Context: ndo_start_xmit().
- * Return: true if this CPU holds the xmit lock of a queue of the device.
+ * Return: true if this CPU holds the xmit lock of a queue of the device, else
+ * nothing is filled in.
  */
 bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *skb,
 			   struct rc_helper_tx_meta *meta)
 {
 	unsigned int queue = skb_get_queue_mapping(skb);
 
-	if (unlikely(!tx_owned(dev, queue)))
+	if (unlikely(!tx_owned(dev, queue))) {
 		queue = owned_queue(dev);
+		if (queue == dev->num_tx_queues)
+			return false;
+	}
 
 	/* One by one: the compiler makes few stores of it, and no loop. */
 	meta->len = skb->len;
@@ -161,7 +165,7 @@ bool rc_helper_tx_describe(const struct net_device *dev, const struct sk_buff *s
 
 	if (skb->ip_summed == CHECKSUM_PARTIAL || skb_is_gso(skb))
 		describe_offloads(skb, meta);
-	return queue < dev->num_tx_queues;
+	return true;
 }
 EXPORT_SYMBOL_GPL(rc_helper_tx_describe);
 
