@@ -335,7 +335,7 @@ def index_of(rig, name):
 
 # The stock driver fills its rings with buffers that are not of its page pool, and has the kernel give them
 # back to that pool: it warns, and frames get lost.
-# Now and then two of the frames are not captured, and it is not known where they stay.
+# Two of the frames are not captured in most runs, and it is not known where they stay.
 @test(long=True, drivers=OURS, boots=(FULL, STRICT))
 def xdp_redirect(rig):
     """A program sends datagrams out of another interface, as they came."""
